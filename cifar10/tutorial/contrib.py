@@ -70,6 +70,10 @@ _MODULES = {
         'TFRecordDataset': tf.data.TFRecordDataset,
         'TextLineDataset': tf.data.TextLineDataset,
         'batch_and_drop_remainder': _batch_and_drop_remainder,
+        # The batches stay on the CPU; TensorFlow copies them.
+        'prefetch_to_device': lambda device, buffer_size=None: (
+            lambda dataset: dataset.prefetch(buffer_size or 1)
+        ),
         'map_and_batch': tf.data.experimental.map_and_batch,
         'shuffle_and_repeat': tf.data.experimental.shuffle_and_repeat,
     },
