@@ -59,6 +59,7 @@ def batch_norm(
       zero_debias_moving_mean: True to let the moving mean start at the first mean, not at 0.
       scope: see tf.variable_scope.
     """
+    inputs = tf.convert_to_tensor(inputs)
     names = ['beta'] * center + ['gamma'] * scale
     with tf.variable_scope(scope, 'BatchNorm', reuse=reuse):
         variables = _variables(
@@ -121,9 +122,16 @@ def batch_normalization(
       name: scope; see tf.variable_scope.
       reuse: see tf.variable_scope.
       fused: see `_normalize`.
+
+    Raises:
+      ValueError: the axis is another one.
     """
+    inputs = tf.convert_to_tensor(inputs)
     names = ['gamma'] * scale + ['beta'] * center
-    data_format = 'NCHW' if axis in (1, [1]) and inputs.shape.ndims == 4 else 'NHWC'
+    rank = inputs.shape.ndims
+    data_format = 'NCHW' if axis in (1, [1]) and rank == 4 else 'NHWC'
+    if data_format == 'NHWC' and axis not in (-1, [-1], rank - 1, [rank - 1]):
+        raise ValueError(f'axis={axis} is not supported for {rank} axes: move the channels last')
     initializers = {
         'beta': beta_initializer,
         'gamma': gamma_initializer,
@@ -135,6 +143,8 @@ def batch_normalization(
         variables = _variables(
             inputs, names, data_format, trainable, (initializers, regularizers, None)
         )
+        # As in TensorFlow 1.15, only images use the fused operation here.
+        fused = fused if rank == 4 else False
         outputs, moments = _normalize(inputs, variables, epsilon, training, fused, data_format)
         for update in _updates(variables, moments, momentum, training):
             tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, update)
@@ -171,7 +181,7 @@ def _normalize(inputs, variables, epsilon, is_training, fused, data_format):
     beta, gamma = variables.get('beta'), variables.get('gamma')
     averages = variables['moving_mean'], variables['moving_variance']
     rank = inputs.shape.ndims
-    if fused is False or rank not in (2, 4):
+    if fused is False or rank not in (2, 4) or inputs.dtype == tf.float64:
         axes = [0, 2, 3] if data_format == 'NCHW' else list(range(rank - 1))
         mean, variance = layers.cond(
             is_training, lambda: tuple(tf.nn.moments(inputs, axes)), lambda: averages

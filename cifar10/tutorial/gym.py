@@ -17,11 +17,14 @@ class _OldInterface(gymnasium.Wrapper):
         observation, reward, terminated, truncated, info = self.env.step(action)
         return observation, reward, terminated or truncated, info
 
+    def render(self, *unused_mode, **unused_options):
+        return None
+
     def seed(self, seed=None):
         self.env.reset(seed=seed)
         return [seed]
 
 
-def make(name, **options):
+def make(id, **options):
     """Return an environment, by its name like 'CartPole-v0'; `render` draws nothing."""
-    return _OldInterface(gymnasium.make(name, **options))
+    return _OldInterface(gymnasium.make(id, **options))

@@ -35,9 +35,6 @@ _ALIASES = {  # name in a program -> module
 def install(program_path, package_modules):
     """Install the importer; print which modules a program gets, if it has copies of the tutorial's.
 
-    The directory above the program's comes last in sys.path, because some programs import their
-    own directory as a package.
-
     Args:
       program_path: absolute path, without links; for a notebook its directory, with a final slash.
       package_modules: True to import this package's modules instead of the copies.
@@ -60,7 +57,6 @@ def install(program_path, package_modules):
             f"using {' and '.join(copies)} ({option} uses this package's, which are faster)"
         )
         remedy = f"if {' or '.join(copies)} is the cause: {option} uses this package's modules"
-    sys.path.append(os.path.dirname(directory))
     sys.meta_path.append(_DirectoryFinder(directory))
     # The next imports of these names find the modules of the program or of the tutorial.
     del sys.modules['cifar10']
@@ -113,7 +109,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         # This package also imports its own modules later.
         spec.submodule_search_locations = own_places + list(cifar10.__path__)
         for name in [name for name in sys.modules if name.startswith('cifar10.')]:
-            own = PathFinder.find_spec('.'.join(name.split('.')[:2]), own_places)
+            # The full name would need the package, which is not loaded.
+            own = PathFinder.find_spec(name.split('.')[1], own_places)
             if own and own.has_location:
                 del sys.modules[name]
         return spec
@@ -140,6 +137,8 @@ class _DirectoryFinder(importlib.abc.MetaPathFinder):
             rf'(?m)^\s*(?:from {fullname} import|(?:from|import) {fullname}\.)\s*(\w+)'
         )
         for source in glob.glob(os.path.join(glob.escape(self._directory), '*.py')):
+            if not os.path.isfile(source):
+                continue
             with open(source, encoding='utf-8', errors='replace') as file:
                 names = imports.findall(file.read())
             if any(os.path.isfile(os.path.join(self._directory, name + '.py')) for name in names):

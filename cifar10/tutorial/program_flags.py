@@ -17,7 +17,7 @@ def install():
     """Let flags be set as up to TensorFlow 1.4; warn of unknown flags."""
     # TensorFlow up to 1.4 had no absl, so that its flags, such as log_dir, may be defined again.
     for name in flags.FLAGS:
-        flags.FLAGS[name].allow_override = True
+        flags.FLAGS[name].allow_override = name != 'verbosity'  # absl needs its own object
     _let_flags_be_set()
     _warn_of_unknown_flags()
 
@@ -63,6 +63,8 @@ def _warn_of_unknown_flags():
             for source in glob.glob(os.path.join(glob.escape(os.path.dirname(path)), '*.py')) + [
                 path
             ]:
+                if not os.path.isfile(source):
+                    continue
                 with open(source, encoding='utf-8', errors='replace') as file:
                     words.update(re.findall(r'\w[\w-]*', file.read()))
             given = set(re.findall(r'(?m)^--?([a-zA-Z][\w-]*)', '\n'.join(rest[1:])))

@@ -31,7 +31,12 @@ def sequence_loss(
 
     Returns:
       A scalar, or [time] or [batch] if only one axis is averaged or summed, or [batch, time].
+
+    Raises:
+      ValueError: an axis is to be averaged and summed.
     """
+    if average_across_timesteps and sum_over_timesteps or average_across_batch and sum_over_batch:
+        raise ValueError('An axis cannot be averaged and summed')
     with tf.name_scope(name, 'sequence_loss'):
         losses = tf.reshape(
             _cross_entropy(

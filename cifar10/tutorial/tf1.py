@@ -182,7 +182,8 @@ def _show_layers():
     tf.nn.rnn_cell = rnn_cell
     hidden, tf.layers = tf.layers, types.ModuleType('tensorflow.layers')
     vars(tf.layers).update(vars(tf_layers), __getattr__=lambda name: getattr(hidden, name))
-    tf.layers.batch_normalization = batch_normalization.batch_normalization
+    if not hasattr(hidden, 'batch_normalization'):  # tf_keras has it
+        tf.layers.batch_normalization = batch_normalization.batch_normalization
 
 
 def _accept_truth_of_gradients():
@@ -197,7 +198,7 @@ def _accept_truth_of_gradients():
         frame = sys._getframe(1)
         path, line = frame.f_code.co_filename, frame.f_lineno
         found = condition.match(linecache.getline(path, line))
-        if not found:
+        if not found or not self.dtype.is_floating:
             return convert(self)
         if (path, line) not in told:
             told.add((path, line))

@@ -20,7 +20,7 @@ def execute(notebook, directory, **environment):
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ['PATH']])
     nbclient.NotebookClient(
         notebook,
-        timeout=DEADLINE_SECS,
+        timeout=5 * DEADLINE_SECS,  # A cell of the tour trains for 500 steps.
         kernel_name='python3',
         allow_errors=True,
         resources={'metadata': {'path': str(directory)}},

@@ -5,7 +5,7 @@ import pytest
 import tensorflow
 import tensorflow.compat.v1 as tf
 
-from cifar10.tutorial import contrib
+from cifar10.tutorial import batch_normalization, contrib
 
 IMPLEMENTATIONS = [contrib._MODULES] + (
     [
@@ -27,7 +27,7 @@ TARGETS = np.random.RandomState(2).randint(0, 5, [4, 3])
 WEIGHTS = np.array([[1, 1, 0], [1, 0.5, 2], [0, 0, 0], [1, 0, 0]], np.float32)
 
 
-def _run(build, modules, num_runs=1):
+def _run(build, modules):
     """Run a graph twice, with the same values of the variables in both implementations.
 
     Returns a dict of the variables before the run, the results of `build`, and a dict of the
@@ -330,3 +330,24 @@ def test_cells():
 
 def _sigmoid(x):
     return 1 / (1 + np.exp(-x))
+
+
+@pytest.mark.skipif(not hasattr(tensorflow, 'contrib'), reason='needs TensorFlow 1.15')
+@pytest.mark.parametrize('shape, axis', [((5, 8, 6, 3), -1), ((240, 3), -1), ((5, 48, 3), 2)])
+def test_batch_normalization_of_tf_layers(shape, axis):
+    def build(function):
+        y = function(tf.constant(IMAGES.reshape(shape)), axis=axis, training=True)
+        with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+            return tf.identity(y)
+
+    found = _run(build, batch_normalization.batch_normalization)
+    expected = _run(build, tf.layers.batch_normalization)
+    assert list(found[0]) == list(expected[0])
+    np.testing.assert_allclose(found[1], expected[1], 1e-5, 1e-5)
+    for name, values in expected[2].items():
+        np.testing.assert_allclose(found[2][name], values, 1e-6, 1e-6)
+
+
+def test_batch_normalization_of_another_axis():
+    with tf.Graph().as_default(), pytest.raises(ValueError, match='move the channels last'):
+        batch_normalization.batch_normalization(tf.ones([2, 5, 3]), axis=1)

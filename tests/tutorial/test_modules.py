@@ -81,15 +81,14 @@ def _run(directory, files, *options):
             [],
             '8 8',
         ),
-        # The program's directory as a package: in the directory above, and beside a cifar10.py.
+        # The program's directory as a package: with another cifar10.py, and.
         (
             {
-                'net/program.py': 'from net import cifar10\nfrom common import Y\nprint(cifar10.X, Y)',
+                'net/program.py': 'from net import cifar10\nprint(cifar10.X)',
                 'net/cifar10.py': 'X = 5',
-                'common.py': 'Y = 6',
             },
             [],
-            '5 6',
+            '5',
         ),
         (
             {
@@ -118,7 +117,7 @@ def _run(directory, files, *options):
             [],
             '7',
         ),
-        # A missing module stays missing.
+        # A missing module stays missing,
         (
             {
                 'program.py': 'try:\n  import CNN\nexcept ImportError:\n  print("missing")',
@@ -144,6 +143,17 @@ def test_what_is_printed(tmp_path, files, options, printed):
     status, stdout, stderr = _run(tmp_path, files, *options)
     assert (status, stdout) == (0, printed + '\n'), stderr
     assert 'Error' not in stderr
+
+
+def test_directories_of_data_in_the_directory_cifar10(tmp_path):
+    """They have the names of packages of this package."""
+    (tmp_path / 'cifar10' / 'data').mkdir(parents=True)
+    (tmp_path / 'cifar10' / 'old.py').symlink_to('/nowhere')
+    text = (
+        'try:\n  import cPickle\nexcept ImportError:\n  import cifar10\n'
+        'print(cifar10.FLAGS.batch_size)'
+    )
+    assert _run(tmp_path, {'cifar10/program.py': text})[:2] == (0, '128\n')
 
 
 def test_mnist_and_its_places(tmp_path):
