@@ -7,6 +7,8 @@ import os
 import re
 import tarfile
 import threading
+import time
+import types
 
 from absl import flags
 import pytest
@@ -61,7 +63,9 @@ def test_a_passing_error_is_retried(fetch, tmp_path, status):
 @pytest.mark.parametrize('status, tries', [(503, 3), (404, 1), (416, 1)])
 def test_a_server_that_stays_broken(archive, tmp_path, monkeypatch, status, tries):
     slept = []
-    monkeypatch.setattr(transport.time, 'sleep', slept.append)
+    # Threads of other tests may call time.sleep.
+    clock = types.SimpleNamespace(sleep=slept.append, monotonic=time.monotonic)
+    monkeypatch.setattr(transport, 'time', clock)
     server = download_server.Server(archive, [status])
     names = 'cifar-10-binary.tar.gz or cifar-10-python.tar.gz'
     with contextlib.closing(server), messages.raises(
