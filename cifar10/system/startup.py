@@ -41,7 +41,7 @@ def start(name):
     # '__mp_main__' is the script in a child process of multiprocessing.
     if name not in ('__main__', '__mp_main__') or _is_started:
         return
-    _is_started = True
+    _is_started = name == '__main__'
     _open_standard_streams()
     os.umask(os.umask(0o022) | 0o002)  # no world-writable files
     if name == '__main__':

@@ -82,13 +82,14 @@ def fetch(source, path):
             tar.add(binary_files, archive.directory)
         os.replace(path + '.part', path)
         return
+    # The download has the name of the file, because another archive may be there.
+    source = source._replace(archives=[archive._replace(name=os.path.basename(path))])
     try:
         transport.Download(source, place, source.urls).run()
     except ConnectionError as error:
         raise UserError(
             f'Cannot download {error}: check the network, or put {archive.name} into {place}'
         )
-    os.replace(os.path.join(place, archive.name), path)
 
 
 def _is_complete(directory):

@@ -5,8 +5,9 @@ import re
 
 # NAME=VALUE or NAME=[VALUE, VALUE], up to a comma or the end.
 _ASSIGNMENT = re.compile(
-    r'\s*(?P<name>\w+)\s*=\s*(\[(?P<list>[^\]]*)\]|(?P<value>[^,\[]*))\s*(?:,|$)'
+    r'\s*(?P<name>\w+)\s*=\s*(\[(?P<list>[^\]]*)\]|(?P<value>[^,\[]*))\s*(?:,\s*|$)'
 )
+_BOOLS = {'true': True, '1': True, 'false': False, '0': False}
 
 
 class HParams:
@@ -39,10 +40,9 @@ class HParams:
         before = self.values()[name]
         if isinstance(value, list) != isinstance(before, list):
             raise ValueError(f'Hyperparameter {name} is {before!r}, not {value!r}: one is a list')
-        values = value if isinstance(value, list) else [value]
-        kind = type(before[0] if isinstance(before, list) else before)
-        values = [_convert(name, one, kind) for one in values]
-        setattr(self, name, values if isinstance(value, list) else values[0])
+        kind = _type(before)
+        values = [_convert(name, one, kind) for one in value] if isinstance(value, list) else None
+        setattr(self, name, _convert(name, value, kind) if values is None else values)
 
     def del_hparam(self, name):
         """Remove a hyperparameter, if it exists."""
@@ -66,19 +66,22 @@ class HParams:
         """Set hyperparameters from a string like 'rate=0.1,layers=[64, 32]'; return self.
 
         Raises:
-          ValueError: the string has another form, an unknown name, or a value of another type.
+          ValueError: the string has another form, a name that is unknown or occurs twice, or a
+            value of another type.
         """
-        end = 0
+        parsed, end = {}, 0
         while end < len(values):
             found = _ASSIGNMENT.match(values, end)
-            if not found:
+            name = found and found.group('name')
+            if not found or name not in self or name in parsed:
                 raise ValueError(f'Cannot parse the hyperparameters {values[end:]!r}')
-            name, text, end = found.group('name'), found.group('value'), found.end()
-            if name not in self:
-                raise ValueError(f'Unknown hyperparameter {name}')
-            is_list = text is None
-            self.set_hparam(name, found.group('list').split(',') if is_list else text)
-        return self
+            texts, end = found.group('list'), found.end()
+            kind = _type(vars(self)[name])
+            if texts is None:
+                parsed[name] = _parse(name, found.group('value').strip(), kind)
+            else:
+                parsed[name] = [_parse(name, text, kind) for text in re.findall(r'[^ ,]+', texts)]
+        return self.override_from_dict(parsed)
 
     def to_json(self, indent=None, separators=None, sort_keys=False):
         """Return the values as JSON."""
@@ -92,18 +95,29 @@ class HParams:
         return name in vars(self)
 
     def __str__(self):
-        return str(sorted(self.values().items()))
+        return ','.join(f'{name}={value}' for name, value in self.values().items())
 
-    __repr__ = __str__
+    def __repr__(self):
+        return f'HParams({sorted(self.values().items())})'
+
+
+def _type(value):
+    """Return the type of a hyperparameter, or of the values in its list."""
+    return type((value or [None])[0] if isinstance(value, list) else value)
 
 
 def _convert(name, value, kind):
-    """Return a value, or the text of one, as a `kind`."""
-    if kind is type(None) or isinstance(value, kind) and not isinstance(value, bool):
+    """Return a value as a `kind`: an int may become a float."""
+    if kind is type(None) or type(value) is kind:
         return value
-    text = str(value).strip().lower()
-    if kind is bool and text in ('true', 'false', '1', '0'):
-        return text in ('true', '1')
-    if kind is str or kind in (int, float) and re.fullmatch(r'[-+]?[\d.]+(e[-+]?\d+)?', text):
-        return kind(str(value).strip())
+    if kind is float and type(value) is int:
+        return float(value)
     raise ValueError(f'Hyperparameter {name} is {kind.__name__}, not {value!r}')
+
+
+def _parse(name, text, kind):
+    """Return the value of a text."""
+    try:
+        return _BOOLS[text.lower()] if kind is bool else kind(text)
+    except (KeyError, ValueError):
+        raise ValueError(f'Hyperparameter {name} is {kind.__name__}, not {text!r}')

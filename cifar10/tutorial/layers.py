@@ -3,6 +3,8 @@
 They have the variable names, initial values and defaults of TensorFlow 1.15.
 """
 
+import functools
+
 import tensorflow.compat.v1 as tf
 
 
@@ -113,10 +115,12 @@ def conv2d(
     """
     data_format = data_format or 'NHWC'
     channels_axis = data_format.index('C')
-    strides, dilations = _spatial(stride, data_format), _spatial(rate, data_format)
 
     def convolve(weights):
-        return tf.nn.conv2d(inputs, weights, strides, padding, True, data_format, dilations)
+        # On a CPU, the gradient of tf.nn.conv2d has no dilation.
+        return tf.nn.convolution(
+            inputs, weights, padding, _pair(stride), _pair(rate), data_format=data_format
+        )
 
     shape = _pair(kernel_size) + [int(inputs.shape[channels_axis]), num_outputs]
     bias_format = {'data_format': data_format}
@@ -204,7 +208,8 @@ def collect(tensor, collections):
     return tensor
 
 
-def max_pool2d(
+def _pool2d(
+    pool,
     inputs,
     kernel_size,
     stride=2,
@@ -213,25 +218,13 @@ def max_pool2d(
     outputs_collections=None,
     scope=None,
 ):
-    """Return the maximum of each window of a batch of images; see `conv2d`."""
+    """Pool each window of a batch of images; see `conv2d`."""
     size, strides = _spatial(kernel_size, data_format), _spatial(stride, data_format)
-    outputs = tf.nn.max_pool(inputs, size, strides, padding, data_format, scope)
-    return collect(outputs, outputs_collections)
+    return collect(pool(inputs, size, strides, padding, data_format, scope), outputs_collections)
 
 
-def avg_pool2d(
-    inputs,
-    kernel_size,
-    stride=2,
-    padding='VALID',
-    data_format='NHWC',
-    outputs_collections=None,
-    scope=None,
-):
-    """Return the mean of each window of a batch of images; see `conv2d`."""
-    size, strides = _spatial(kernel_size, data_format), _spatial(stride, data_format)
-    outputs = tf.nn.avg_pool(inputs, size, strides, padding, data_format, scope)
-    return collect(outputs, outputs_collections)
+max_pool2d = functools.partial(_pool2d, tf.nn.max_pool)
+avg_pool2d = functools.partial(_pool2d, tf.nn.avg_pool)
 
 
 def _pair(size):

@@ -77,11 +77,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return self._find_cifar10()
         if fullname == 'scipy.misc':
             return _find_scipy_misc(path)
-        if fullname == 'gym' and find_spec('gymnasium'):
-            own = PathFinder.find_spec(fullname, [self._directory])
-            return own or spec_from_file_location(fullname, _path_in_package('gym.py'))
-        if fullname == 'cifar10.cifar10' and self._directory in sys.modules['cifar10'].__path__:
-            return spec_from_loader(fullname, self)  # the same file
+        if fullname.partition('.')[0] == 'gym' and find_spec('gymnasium'):
+            return self._find_gym(fullname, path)
+        if self._directory in (path or ()) and fullname.rpartition('.')[2] in _TUTORIAL_MODULES:
+            return spec_from_loader(fullname, self)  # the module has two names
         if fullname in _ALIASES:
             return self._find_own(fullname, path) or spec_from_loader(fullname, self)
         if any(alias.startswith(fullname + '.') for alias in _ALIASES):
@@ -115,9 +114,23 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 del sys.modules[name]
         return spec
 
+    def _find_gym(self, fullname, path):
+        """Return the spec of the program's gym, or of the substitute on Gymnasium."""
+        own = PathFinder.find_spec(fullname, path or [self._directory])
+        if own or fullname != 'gym':
+            return own or spec_from_loader(fullname, self)
+        return spec_from_file_location(
+            fullname, _path_in_package('gym.py'), submodule_search_locations=[]
+        )
+
     def create_module(self, spec):
         """Return a module that has another name too; None for a package."""
-        return importlib.import_module(_ALIASES[spec.name]) if spec.name in _ALIASES else None
+        if spec.submodule_search_locations is not None:
+            return None
+        package, _, name = spec.name.rpartition('.')
+        if package.partition('.')[0] == 'gym':
+            return importlib.import_module(f'gymnasium{spec.name[len("gym") :]}')
+        return importlib.import_module(_ALIASES.get(spec.name, name))
 
     def exec_module(self, module):
         """Do nothing, because create_module has imported the module."""

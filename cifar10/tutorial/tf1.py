@@ -66,14 +66,22 @@ _OLD_NAMES = {  # by module; source: RELEASE.md of TensorFlow 1.0
     # Removed in NumPy 1.24 and 2.0.
     np: {
         'Inf': np.inf,
+        'NAN': np.nan,
         'NaN': np.nan,
+        'alltrue': np.all,
         'complex': complex,
+        'cumproduct': np.cumprod,
         'float': float,
         'float_': np.float64,
+        'in1d': np.isin,
+        'infty': np.inf,
         'int': int,
         'object': object,
         'product': np.prod,
+        'sometrue': np.any,
         'str': str,
+        'string_': np.bytes_,
+        'unicode_': np.str_,
     },
     np.lib: {'pad': np.pad},
     # Private modules that programs and packages for TensorFlow 1 import.

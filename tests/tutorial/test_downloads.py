@@ -61,10 +61,12 @@ def test_which_files_come_from_several_hosts(monkeypatch, url, name, num_hosts):
 
 def test_a_file_with_another_name(tmp_path):
     content = b'an archive'
+    (tmp_path / NAME).write_bytes(b'another file')
     server = download_server.Server(content, ['none'])
     with contextlib.closing(server):
         downloads.fetch(_source(content, server.url), str(tmp_path / 'data.tgz'))
-    assert os.listdir(str(tmp_path)) == ['data.tgz']
+    assert sorted(os.listdir(str(tmp_path))) == [NAME, 'data.tgz']
+    assert (tmp_path / NAME).read_bytes() == b'another file'
     assert (tmp_path / 'data.tgz').read_bytes() == content
 
 

@@ -20,6 +20,8 @@ def hparams(request):
 def test_values(hparams):
     hparams.add_hparam('decay', 0.5)
     assert (hparams.rate, hparams.get('decay'), hparams.get('nix', 3)) == (0.1, 0.5, 3)
+    assert str(hparams).startswith('rate=0.1,layers=[64, 32],name=net')
+    assert repr(hparams).startswith("HParams([('decay', 0.5), ('is_deep', False)")
     assert 'rate' in hparams and 'nix' not in hparams
     assert hparams.values()['layers'] == [64, 32]
     assert json.loads(hparams.to_json())['name'] == 'net'
@@ -30,11 +32,12 @@ def test_values(hparams):
 
 
 def test_parse(hparams):
-    found = hparams.parse('rate=2,name=my net,is_deep=true,layers=[1,2, 3],steps=20')
+    found = hparams.parse('rate=2,name=my net,is_deep=true,layers=[1,2 3], steps=20, ')
     assert found is hparams
     expected = {'rate': 2.0, 'name': 'my net', 'is_deep': True, 'layers': [1, 2, 3], 'steps': 20}
     assert hparams.values() == expected
     assert isinstance(hparams.rate, float)
+    assert hparams.parse('rate=inf').rate == float('inf')
     hparams.parse_json('{"rate": 0.5}')
     hparams.override_from_dict({'steps': 5})
     hparams.set_hparam('rate', 3)
@@ -42,7 +45,8 @@ def test_parse(hparams):
 
 
 @pytest.mark.parametrize(
-    'text', ['nix=3', 'steps=0.5', 'steps=a', 'layers=3', 'rate=[1,2]', 'rate', 'a b=3']
+    'text',
+    ['nix=3', 'steps=0.5', 'steps=a', 'layers=3', 'rate=[1,2]', 'rate', 'a b=3', 'steps=1,steps=2'],
 )
 def test_mistakes(hparams, text):
     with pytest.raises(ValueError):
@@ -53,3 +57,11 @@ def test_mistakes(hparams, text):
 def test_an_unknown_name(hparams):
     with pytest.raises(KeyError):
         hparams.set_hparam('nix', 3)
+
+
+@pytest.mark.parametrize(
+    'name, value', [('name', 5), ('steps', 0.5), ('steps', True), ('rate', 'a')]
+)
+def test_a_value_of_another_type(hparams, name, value):
+    with pytest.raises(ValueError, match=name):
+        hparams.set_hparam(name, value)

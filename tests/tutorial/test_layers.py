@@ -77,10 +77,12 @@ def test_convolution(stride, rate, padding):
             variables_collections=['own'],
         )
         (collected,) = tf.get_collection('outputs')
+        gradients = tf.gradients(outputs, tf.trainable_variables())
         assert len(tf.get_collection('own')) == 2
-        return outputs, collected, tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
+        losses = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
+        return outputs, collected, losses, gradients
 
-    before, (outputs, collected, losses), _ = _compare(build)
+    before, (outputs, collected, losses, _), _ = _compare(build)
     weights, biases = before['Conv/weights'], before['Conv/biases']
     if padding == 'VALID':
         windows = np.stack([IMAGES[:, row : row + 5 : 2] for row in range(3)], 1)

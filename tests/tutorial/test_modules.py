@@ -22,8 +22,8 @@ class _Env:
     def step(self, action):
         self.steps += 1
         return self.steps, 1.0, action == 'fall', self.steps == 3, {}
-def make(name, **options):
-    assert name == 'CartPole-v0'
+def make(id, **options):
+    assert id == 'CartPole-v0'
     return _Env()
 """
 
@@ -108,6 +108,16 @@ def _run(directory, files, *options):
             [],
             '4',
         ),
+        # The package's modules instead of the directory's.
+        (
+            {
+                'net/program.py': 'from net import cifar10\nimport cifar10 as same\n'
+                'print(cifar10.NUM_CLASSES, same is cifar10)',
+                'net/cifar10.py': 'NUM_CLASSES = 5',
+            },
+            ['--package_modules'],
+            '10 True',
+        ),
         # The directory has another name now.
         (
             {
@@ -129,9 +139,12 @@ def _run(directory, files, *options):
         # Gym, over a package that stands for Gymnasium; the program's own gym comes first.
         (
             {
-                'program.py': 'import gym\nenv = gym.make("CartPole-v0")\nenv.seed(3)\n'
+                'program.py': 'import gym\nfrom gym.envs.registration import X\nenv = gym.make("CartPole-v0")\n'
+                'env.seed(3)\nenv.render(mode="human")\n'
                 'print(env.reset(), env.step(1), env.step("fall")[2], env.step(1)[2])',
                 'gymnasium/__init__.py': GYMNASIUM,
+                'gymnasium/envs/__init__.py': '',
+                'gymnasium/envs/registration.py': 'X = 1',
             },
             [],
             'first (1, 1.0, False, {}) True True',
