@@ -59,8 +59,12 @@ def install_handlers():
 
     The handlers raise no exception, because TensorFlow could suppress or replace it. A thread
     handles the second signal, because Python's handlers wait while the main thread is in C++ code.
+    A second call does nothing.
     """
-    _initial_handlers.update(_handlers())
+    found = _handlers()
+    if exit_immediately in found.values():
+        return
+    _initial_handlers.update(found)
     _set(dict.fromkeys(_initial_handlers, exit_immediately))
     reader, writer = socket.socketpair()
     writer.setblocking(False)

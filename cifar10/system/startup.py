@@ -23,10 +23,12 @@ _is_started = False
 
 def start_early():
     """Start a script of this package before its other imports; do nothing in a library."""
+    global _is_started
     path = getattr(sys.modules['__main__'], '__file__', None) or ''
     if os.path.dirname(os.path.realpath(path)) == _SCRIPTS:
         start('__main__')
         _check_packages()
+        _is_started = True
 
 
 def start(name):
@@ -37,11 +39,9 @@ def start(name):
     Args:
       name: the `__name__` of the script.
     """
-    global _is_started
     # '__mp_main__' is the script in a child process of multiprocessing.
     if name not in ('__main__', '__mp_main__') or _is_started:
         return
-    _is_started = name == '__main__'
     _open_standard_streams()
     os.umask(os.umask(0o022) | 0o002)  # no world-writable files
     if name == '__main__':

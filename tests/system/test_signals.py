@@ -158,7 +158,8 @@ def test_defaults_are_restored():
     """A program with its own handlers receives all signals."""
     handlers = '[signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], signal.set_wakeup_fd(-1)'
     then = f'assert ({handlers}) == ([signal.default_int_handler, signal.SIG_DFL], -1)'
-    assert _run('signals.install_handlers(); signals.restore_handlers()', then) == (0, '')
+    for install in ('signals.install_handlers(); ', 2 * 'signals.install_handlers(); '):
+        assert _run(install + 'signals.restore_handlers()', then) == (0, '')
     assert _run('signals.install_handlers()', then)[0] == 1
     ignored = 'signal.signal(signal.SIGINT, signal.SIG_IGN); signals.install_handlers(); signals.restore_handlers()'
     assert _run(ignored, 'assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN') == (0, '')

@@ -24,9 +24,8 @@ update = tf.assign_add(w, 1.0)
 with tf.Session() as session:
     session.run(w.initializer)
     try:
-        print('waits', flush=True)
-        while True:
-            session.run(update)
+        session.run(update)
+        wait()  # An interrupt in a loop of runs may be lost in a destructor, in any Python.
     except KeyboardInterrupt:
         path = tf.train.Saver().save(session, 'ckpt/model', write_meta_graph=False)
         print('saved', session.run(w) == tf.train.load_variable(path, 'Variable'))
