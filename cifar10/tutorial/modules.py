@@ -31,6 +31,12 @@ _ALIASES = {  # name in a program -> module
     'tensorflow.examples.tutorials.mnist.input_data': 'cifar10.tutorial.mnist',
 }
 
+# Module -> function of the imported module that returns pairs of a name and its value.
+_OLD_NAMES = {
+    'PIL.Image': lambda module: [('ANTIALIAS', module.LANCZOS)],
+    'scipy.misc': lambda module: inspect.getmembers(scipy_misc, inspect.isfunction),
+}
+
 
 def install(program_path, package_modules):
     """Install the importer; print which modules a program gets, if it has copies of the tutorial's.
@@ -65,7 +71,7 @@ def install(program_path, package_modules):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finder of the tutorial's modules, of scipy.misc, of gym, and of _ALIASES."""
+    """Finder of the tutorial's modules, of gym, and of those in _ALIASES and _OLD_NAMES."""
 
     def __init__(self, directory, package_modules):
         self._directory = directory  # of the program
@@ -75,8 +81,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Return the spec of a module of this finder; None for any other."""
         if fullname == 'cifar10':
             return self._find_cifar10()
-        if fullname == 'scipy.misc':
-            return _find_scipy_misc(path)
+        if fullname in _OLD_NAMES:
+            return _find_with_old_names(fullname, path)
         if fullname.partition('.')[0] == 'gym' and find_spec('gymnasium'):
             return self._find_gym(fullname, path)
         if self._directory in (path or ()) and fullname.rpartition('.')[2] in _TUTORIAL_MODULES:
@@ -165,22 +171,25 @@ def _path_in_package(name):
     return os.path.join(os.path.dirname(__file__), name)
 
 
-def _find_scipy_misc(path):
-    """Return the spec of SciPy's own module with missing functions added, or of this package's.
+def _find_with_old_names(fullname, path):
+    """Return the spec of a package's own module with names of _OLD_NAMES added, or None.
 
     Args:
-      path: list of the directories of the package scipy.
+      fullname: the name of the module.
+      path: list of the directories of the package.
     """
-    spec = PathFinder.find_spec('scipy.misc', path)
-    if spec is None:  # SciPy 2
-        return spec_from_file_location('scipy.misc', _path_in_package('scipy_misc.py'))
+    spec = PathFinder.find_spec(fullname, path)
+    if spec is None and fullname == 'scipy.misc':  # SciPy 2
+        return spec_from_file_location(fullname, _path_in_package('scipy_misc.py'))
+    if spec is None:
+        return None
     execute = spec.loader.exec_module
 
     def execute_and_add(module):
         execute(module)
-        for name, function in inspect.getmembers(scipy_misc, inspect.isfunction):
+        for name, value in _OLD_NAMES[fullname](module):
             if not hasattr(module, name):
-                setattr(module, name, function)
+                setattr(module, name, value)
 
     spec.loader.exec_module = execute_and_add
     return spec

@@ -169,6 +169,11 @@ def test_directories_of_data_in_the_directory_cifar10(tmp_path):
     assert _run(tmp_path, {'cifar10/program.py': text})[:2] == (0, '128\n')
 
 
+def test_a_name_that_pillow_removed(tmp_path):
+    text = 'from PIL import Image\nimport PIL.Image\nprint(Image.ANTIALIAS == Image.LANCZOS)'
+    assert _run(tmp_path, {'program.py': text})[:2] == (0, 'True\n')
+
+
 def test_mnist_and_its_places(tmp_path):
     """Importing loads no data."""
     text = (
