@@ -64,6 +64,8 @@ def install(program_path, package_modules):
         )
         remedy = f"if {' or '.join(copies)} is the cause: {option} uses this package's modules"
     sys.meta_path.append(_DirectoryFinder(directory))
+    for name in set(_OLD_NAMES) & set(sys.modules):  # TensorFlow imports Pillow.
+        _add_old_names(sys.modules[name])
     # The next imports of these names find the modules of the program or of the tutorial.
     del sys.modules['cifar10']
     sys.meta_path.insert(0, _Finder(directory, package_modules))
@@ -187,9 +189,13 @@ def _find_with_old_names(fullname, path):
 
     def execute_and_add(module):
         execute(module)
-        for name, value in _OLD_NAMES[fullname](module):
-            if not hasattr(module, name):
-                setattr(module, name, value)
+        _add_old_names(module)
 
     spec.loader.exec_module = execute_and_add
     return spec
+
+
+def _add_old_names(module):
+    for name, value in _OLD_NAMES[module.__name__](module):
+        if not hasattr(module, name):
+            setattr(module, name, value)
