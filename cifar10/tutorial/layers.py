@@ -116,7 +116,7 @@ def conv2d(
     data_format = data_format or 'NHWC'
     channels_axis = data_format.index('C')
 
-    def convolve(weights):
+    def convolve(inputs, weights):
         # On a CPU, the gradient of tf.nn.conv2d has no dilation.
         return tf.nn.convolution(
             inputs, weights, padding, _pair(stride), _pair(rate), data_format=data_format
@@ -124,7 +124,7 @@ def conv2d(
 
     shape = _pair(kernel_size) + [int(inputs.shape[channels_axis]), num_outputs]
     bias_format = {'data_format': data_format}
-    return _layer('Conv', shape, convolve, bias_format, activation_fn, *arguments, **others)
+    return _layer('Conv', inputs, shape, convolve, bias_format, activation_fn, *arguments, **others)
 
 
 def fully_connected(inputs, num_outputs, activation_fn=tf.nn.relu, *arguments, **others):
@@ -138,15 +138,18 @@ def fully_connected(inputs, num_outputs, activation_fn=tf.nn.relu, *arguments, *
       others: arguments of `_layer`.
     """
 
-    def multiply(weights):
+    def multiply(inputs, weights):
         return tf.tensordot(inputs, weights, 1) if inputs.shape.ndims > 2 else inputs @ weights
 
     shape = [int(inputs.shape[-1]), num_outputs]
-    return _layer('fully_connected', shape, multiply, {}, activation_fn, *arguments, **others)
+    return _layer(
+        'fully_connected', inputs, shape, multiply, {}, activation_fn, *arguments, **others
+    )
 
 
 def _layer(
     name,
+    inputs,
     shape,
     product,
     bias_format,
@@ -167,12 +170,18 @@ def _layer(
 
     def variable(name, shape, initializer, regularizer):
         return model_variable(
-            name, shape, initializer, regularizer, trainable, variables_collections
+            name,
+            shape,
+            initializer,
+            regularizer,
+            trainable,
+            variables_collections,
+            inputs.dtype.base_dtype,
         )
 
     with tf.variable_scope(scope, name, reuse=reuse):
         weights_initializer = weights_initializer or xavier_initializer()
-        x = product(variable('weights', shape, weights_initializer, weights_regularizer))
+        x = product(inputs, variable('weights', shape, weights_initializer, weights_regularizer))
         if normalizer_fn:
             x = normalizer_fn(x, **normalizer_params or {})
         elif biases_initializer:

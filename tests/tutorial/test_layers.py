@@ -99,15 +99,18 @@ def test_fully_connected_on_images_and_its_scope():
         y = layers['fully_connected'](tf.constant(IMAGES), 6, None, scope='last')
         with tf.variable_scope('', reuse=True):
             again = layers['fully_connected'](tf.constant(IMAGES), 6, None, scope='last')
-        return x, y, again, layers['softmax'](y)
+        double = layers['fully_connected'](tf.constant(IMAGES, tf.float64), 6, scope='double')
+        return x, y, again, layers['softmax'](y), double
 
-    before, (x, y, again, probabilities), _ = _compare(build)
+    before, (x, y, again, probabilities, double), _ = _compare(build)
     weights = before['fully_connected/weights']
     expected = IMAGES.reshape(5, -1) @ weights + before['fully_connected/biases']
     np.testing.assert_allclose(x, expected, 1e-5, 1e-4)
     expected = IMAGES @ before['last/weights'] + before['last/biases']
     np.testing.assert_allclose(y, expected, 1e-5, 1e-5)
     np.testing.assert_array_equal(again, y)
+    expected = IMAGES.astype(np.float64) @ before['double/weights'] + before['double/biases']
+    np.testing.assert_allclose(double, np.maximum(expected, 0), 1e-12)
     powers = np.exp(y - y.max(-1, keepdims=True))
     np.testing.assert_allclose(probabilities, powers / powers.sum(-1, keepdims=True), 1e-5)
 
