@@ -7,12 +7,16 @@ It is no test of the suite, because it needs clones of the repositories, their d
 
 CLONES has a clone of each repository, OWNER+NAME. DATA has what the programs read: the versions of
 CIFAR-10 and CIFAR-100 by their usual names, the archives beside them, `mnist` (four files), `ptb`
-(three text files) and text8.zip. A line of the list is an object with
+(three text files) and text8.zip. /tmp/cifar10_data is a link to it, because programs name this
+directory. A line of the list is an object with
 
   repository, commit, program: of github.com
   edits: file -> list of [regular expression, replacement]: only steps, sizes and paths
   files: new file -> file in DATA or CLONES
+  directories: new directories
   arguments, options: of the program and of the runner
+  first: list of the program that must have ended before, such as a training, and its arguments
+  beside: list of the program that must run at the same time, such as a server, and its arguments
   packages: further packages that the program needs
   correct: True if the program is correct for Python 3 and TensorFlow 1; else `why` is the reason
   output: regular expression of the line that shows that the program works
@@ -20,6 +24,7 @@ CIFAR-10 and CIFAR-100 by their usual names, the archives beside them, `mnist` (
   after: the end with today's runner: "runs", or the last line
 """
 
+import contextlib
 import json
 import os
 import re
@@ -69,39 +74,50 @@ def run(row, clones, data):
             return text
 
         program = _copy(row, clones, fill, top)
-        words = row.get('options', []) + [program] + row.get('arguments', [])
-        process = subprocess.Popen(
-            [sys.executable, os.path.join(ROOT, 'scripts', 'cifar10_run.py'), *map(fill, words)],
-            cwd=os.path.dirname(program),
-            env=dict(
-                os.environ,
-                MPLBACKEND='Agg',
-                PYTHONUNBUFFERED='1',
-                **{name: fill(value) for name, value in row.get('env', {}).items()},
-            ),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            universal_newlines=True,
-            errors='replace',
-            start_new_session=True,
-        )
+        directory = os.path.dirname(program)
+        for name in row.get('directories', []):
+            os.makedirs(os.path.join(directory, fill(name)))
+        environ = {name: fill(value) for name, value in row.get('env', {}).items()}
+
+        def start(words):
+            command = [sys.executable, os.path.join(ROOT, 'scripts', 'cifar10_run.py'), *words]
+            return subprocess.Popen(
+                [fill(word) for word in command],
+                cwd=directory,
+                env=dict(os.environ, MPLBACKEND='Agg', PYTHONUNBUFFERED='1', **environ),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                universal_newlines=True,
+                errors='replace',
+                start_new_session=True,
+            )
+
+        if 'first' in row:
+            start(row['first']).communicate()
+        beside = start(row['beside']) if 'beside' in row else None
+        process = start(row.get('options', []) + [program] + row.get('arguments', []))
         timer = threading.Timer(DEADLINE_SECS, os.killpg, [process.pid, signal.SIGKILL])
         timer.start()
-        lines = ['no output']
-        for line in process.stdout:
-            lines.append(line.strip())
-            # A short program is to end without an error.
-            if not row.get('whole') and re.search(row['output'], line):
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
-                timer.cancel()
-                return 'runs'
-        status = process.wait()
+        verdict = _verdict(process, row).replace(top + '/', '')
         timer.cancel()
-        is_shown = re.search(row['output'], '\n'.join(lines), re.DOTALL)
-        last = [line for line in lines if line][-1]
-        return 'runs' if status == 0 and is_shown else last.replace(top + '/', '')
+        for one in filter(None, [process, beside]):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(one.pid, signal.SIGKILL)
+            one.communicate()
+        return verdict
+
+
+def _verdict(process, row):
+    """Return "runs" after the line that shows it, or the last line at the end of the process."""
+    lines = ['no output']
+    for line in process.stdout:
+        lines.append(line.strip())
+        # A short program is to end without an error.
+        if not row.get('whole') and re.search(row['output'], line):
+            return 'runs'
+    is_shown = re.search(row['output'], '\n'.join(lines), re.DOTALL)
+    return 'runs' if process.wait() == 0 and is_shown else [line for line in lines if line][-1]
 
 
 def main():
