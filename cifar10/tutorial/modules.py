@@ -88,9 +88,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if fullname.partition('.')[0] == 'gym' and find_spec('gymnasium'):
             return self._find_gym(fullname, path)
         if self._directory in (path or ()) and fullname.rpartition('.')[2] in _TUTORIAL_MODULES:
-            return spec_from_loader(fullname, self)  # the module has two names
+            return self._second_name(fullname, fullname.rpartition('.')[2])
         if fullname in _ALIASES:
-            return self._find_own(fullname, path) or spec_from_loader(fullname, self)
+            own = self._find_own(fullname, path)
+            return own or self._second_name(fullname, _ALIASES[fullname])
         if any(alias.startswith(fullname + '.') for alias in _ALIASES):
             own = PathFinder.find_spec(fullname, path)
             return own or spec_from_loader(fullname, self, is_package=True)
@@ -106,13 +107,18 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def _find_cifar10(self):
         """Return the spec of the program's module or package `cifar10`, or of the tutorial's."""
-        own = self._find_own('cifar10')
-        own_places = list(own.submodule_search_locations or ()) if own else []
-        if os.path.basename(self._directory) == 'cifar10' and not own_places:
+        spec = self._find_own('cifar10')
+        own_places = list(spec.submodule_search_locations or ()) if spec else []
+        if spec and not spec.has_location and not any(map(_find_sources, own_places)):
+            spec, own_places = None, []  # This directory holds data.
+        program_package = _find_program_package(self._directory, 'cifar10')
+        if program_package and not own_places:
             own_places = [self._directory]  # for `from cifar10 import util`
-        spec = own
-        if own is None or not own.has_location:  # a directory without __init__.py may hold data
-            spec = spec_from_file_location('cifar10', _path_in_package('cifar10.py'))
+        spec = (
+            spec
+            or program_package
+            or spec_from_file_location('cifar10', _path_in_package('cifar10.py'))
+        )
         # This package also imports its own modules later.
         spec.submodule_search_locations = own_places + list(cifar10.__path__)
         for name in [name for name in sys.modules if name.startswith('cifar10.')]:
@@ -126,19 +132,18 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Return the spec of the program's gym, or of the substitute on Gymnasium."""
         own = PathFinder.find_spec(fullname, path or [self._directory])
         if own or fullname != 'gym':
-            return own or spec_from_loader(fullname, self)
+            return own or self._second_name(fullname, f'gymnasium{fullname[len("gym") :]}')
         return spec_from_file_location(
             fullname, _path_in_package('gym.py'), submodule_search_locations=[]
         )
 
+    def _second_name(self, fullname, module):
+        """Return the spec of a module that has another name too."""
+        return ModuleSpec(fullname, self, loader_state=module)
+
     def create_module(self, spec):
-        """Return a module that has another name too; None for a package."""
-        if spec.submodule_search_locations is not None:
-            return None
-        package, _, name = spec.name.rpartition('.')
-        if package.partition('.')[0] == 'gym':
-            return importlib.import_module(f'gymnasium{spec.name[len("gym") :]}')
-        return importlib.import_module(_ALIASES.get(spec.name, name))
+        """Return the module of a spec of `_second_name`; None for a package."""
+        return importlib.import_module(spec.loader_state) if spec.loader_state else None
 
     def exec_module(self, module):
         """Do nothing, because create_module has imported the module."""
@@ -152,21 +157,31 @@ class _DirectoryFinder(importlib.abc.MetaPathFinder):
 
     def find_spec(self, fullname, path=None, target=None):
         """Return the spec of a package that has a module of the program; None for any other."""
-        if path is not None:
-            return None
-        imports = re.compile(
-            rf'(?m)^\s*(?:from {fullname} import|(?:from|import) {fullname}\.)\s*(\w+)'
-        )
-        for source in glob.glob(os.path.join(glob.escape(self._directory), '*.py')):
-            if not os.path.isfile(source):
-                continue
-            with open(source, encoding='utf-8', errors='replace') as file:
-                names = imports.findall(file.read())
-            if any(os.path.isfile(os.path.join(self._directory, name + '.py')) for name in names):
-                spec = ModuleSpec(fullname, None, is_package=True)
-                spec.submodule_search_locations.append(self._directory)
-                return spec
-        return None
+        return None if path else _find_program_package(self._directory, fullname)
+
+
+def _find_program_package(directory, name):
+    """Return the spec of the program's directory as a package.
+
+    Return None if no file in the directory imports a module of the directory from this package.
+    """
+    imports = re.compile(
+        rf'(?m)^\s*(?:from {name} import\s*|(?:from|import) {name}\.)(\([\w,\s]*|[\w, ]*)'
+    )
+    for source in _find_sources(directory):
+        if not os.path.isfile(source):
+            continue
+        with open(source, encoding='utf-8', errors='replace') as file:
+            imported = re.findall(r'\w+', ' '.join(imports.findall(file.read())))
+        if any(os.path.isfile(os.path.join(directory, module + '.py')) for module in imported):
+            spec = ModuleSpec(name, None, is_package=True)
+            spec.submodule_search_locations.append(directory)
+            return spec
+    return None
+
+
+def _find_sources(directory):
+    return glob.glob(os.path.join(glob.escape(directory), '*.py'))
 
 
 def _path_in_package(name):

@@ -81,6 +81,16 @@ def _run(directory, files, *options):
             [],
             '8 8',
         ),
+        (
+            {
+                'program.py': 'from cifar10 import model\nimport cifar10.data\n'
+                'print(model.X, cifar10.data.X)',
+                'cifar10/model.py': 'X = 6',
+                'cifar10/data.py': 'X = 7',
+            },
+            [],
+            '6 7',
+        ),
         # The program's directory as a package: with another cifar10.py, and.
         (
             {
@@ -102,11 +112,12 @@ def _run(directory, files, *options):
         ),
         (
             {
-                'cifar10/program.py': 'from cifar10 import net\nprint(net.X)',
-                'cifar10/net.py': 'X = 4',
+                'cifar10/program.py': 'from cifar10 import (\n  cifar10_input, net\n)\nprint(net.X)',
+                'cifar10/net.py': 'from cifar10 import cifar10_input\nX = cifar10_input.X',
+                'cifar10/cifar10_input.py': NAME + 'X = 4',
             },
             [],
-            '4',
+            'own cifar10_input\n4',
         ),
         # The package's modules instead of the directory's.
         (
