@@ -21,6 +21,7 @@ child_pids = set()  # processes to kill at exit
 _received_signals = []  # including those received in C++ code
 _ending_lock = threading.Lock()  # acquired once, by the exiting thread
 _initial_handlers = {}  # those before install_handlers
+_watch = []  # after install_handlers: the socket that gets signal numbers, and the thread
 
 
 class SignalInterrupt(KeyboardInterrupt):
@@ -69,16 +70,14 @@ def install_handlers():
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_exit_at_second_signal, args=(reader, writer), daemon=True).start()
+    thread = threading.Thread(target=_exit_at_second_signal, args=[reader], daemon=True)
+    thread.start()
+    _watch[:] = [writer, thread]
 
 
-def _exit_at_second_signal(reader, unused_writer):
-    """Read the signal numbers that Python's C code writes to a socket.
-
-    The unused argument keeps a reference to the writer.
-    """
-    while True:
-        signum = reader.recv(1)[0]
+def _exit_at_second_signal(reader):
+    """Read the signal numbers that Python's C code writes to a socket, until it is closed."""
+    for (signum,) in iter(lambda: reader.recv(1), b''):
         if signum in STOP_SIGNALS and not (
             _received_signals and _is_repeated(signum, _received_signals[0])
         ):
@@ -96,9 +95,14 @@ def _is_repeated(signum, first):
 
 
 def restore_handlers():
-    """Restore the handlers from before install_handlers."""
+    """Restore the handlers from before install_handlers, and end its thread."""
     signal.set_wakeup_fd(-1)
     _set(_initial_handlers)
+    if _watch:
+        writer, thread = _watch
+        _watch.clear()
+        writer.close()
+        thread.join()
 
 
 def raise_signal(signum):

@@ -46,6 +46,7 @@ _PYTHON_2_ERRORS = '|'.join(
         r"lowercase|uppercase|maketrans|join|split|replace|izip|imap|ifilter|getcwdu|maxint)'",
         r"cannot import name '(url\w+|quote|unquote)' from 'urllib'",
         r"unsupported operand type\(s\) for >>: 'builtin_function_or_method'",
+        r"'cmp' is an invalid keyword argument for sort",
     ]
 )
 _MISSING_NAME_PATTERNS = [  # of error messages
@@ -59,13 +60,15 @@ _REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
     (r"NameError: name 'get_ipython'", _NOTEBOOK_HINT),
     (_PYTHON_2_ERRORS, _PYTHON_3_HINT),
     (
-        r"'float' object cannot be interpreted as an integer|indices must be integers.*, not float|"
+        r"'(numpy\.)?float\d*' object cannot be interpreted as an integer|"
+        r'slice indices must be integers|indices must be integers.*, not float|'
         r'DataType float32 not in list of allowed values: int32, int64|'
         r"a sequence of integers or a single integer, got '|Dimension value must be integer",
-        'in Python 3, 8 / 2 is 4.0: write 8 // 2 for an integer',
+        'in Python 3, 8 / 2 is 4.0: write 8 // 2, or int(...), for an integer',
     ),
     (
         r"'(zip|map|filter|range|dict_\w+)' object (is not subscriptable|does not support item)|"
+        r"'dict_\w+' object has no attribute 'sort'|"
         r"object of type '(zip|map|filter)' has no len|operand .* for \+: '(range|dict_\w+)'|"
         r'Failed to convert .*(<(zip|map|filter) object|dict_)|Expected values range\(',
         'in Python 3, this is no list: write list(...) around it',
@@ -73,6 +76,10 @@ _REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
     (
         r"UnicodeDecodeError: 'ascii' .* in .*pickle|UnicodeDecodeError: .* 0x80 in position 0",
         "this is Python 2: write pickle.load(open(path, 'rb'), encoding='latin1')",
+    ),
+    (
+        r'write\(\) argument must be str, not bytes.* in .*dump\(',
+        "this is Python 2: pickle needs a binary file, open(path, 'wb')",
     ),
     (r"'str' object has no attribute 'decode'", 'in Python 3, a str is text: delete .decode()'),
     (
@@ -96,6 +103,7 @@ _REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
         r"numpy' has no attribute 'bool8'.* in .*\.step\(",
         'gym does not run with NumPy 2: pip install gymnasium',
     ),
+    (r"module 'numpy' has no attribute", 'NumPy may have removed this name: see its release notes'),
     (
         r'as a Python `?bool`? is not allowed',
         'a tensor has no truth value since TensorFlow 0.7: write `is not None`',

@@ -1,6 +1,7 @@
 """tf.contrib.training.HParams: hyperparameters by name."""
 
 import json
+import numbers
 import re
 
 # NAME=VALUE or NAME=[VALUE, VALUE], up to a comma or the end.
@@ -107,11 +108,12 @@ def _type(value):
 
 
 def _convert(name, value, kind):
-    """Return a value as a `kind`: an int may become a float."""
-    if kind is type(None) or type(value) is kind:
+    """Return a value as a `kind`: an int may become a float, a number of NumPy one of Python."""
+    if kind is type(None):
         return value
-    if kind is float and type(value) is int:
-        return float(value)
+    accepted = {int: numbers.Integral, float: numbers.Real}.get(kind, kind)
+    if isinstance(value, accepted) and isinstance(value, bool) == (kind is bool):
+        return kind(value)
     raise ValueError(f'Hyperparameter {name} is {kind.__name__}, not {value!r}')
 
 

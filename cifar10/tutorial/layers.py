@@ -10,13 +10,17 @@ import tensorflow.compat.v1 as tf
 
 def xavier_initializer(uniform=True, seed=None, dtype=tf.float32):
     """Return the initializer of Glorot and Bengio, 2010."""
-    return (tf.glorot_uniform_initializer if uniform else tf.glorot_normal_initializer)(seed, dtype)
+    return variance_scaling_initializer(1.0, 'FAN_AVG', uniform, seed, dtype)
 
 
 def variance_scaling_initializer(
     factor=2.0, mode='FAN_IN', uniform=False, seed=None, dtype=tf.float32
 ):
     """Return the initializer of He et al., 2015."""
+    if not uniform:
+        # The standard deviation before the truncation is sqrt(1.3 * factor / n) in tf.contrib, and
+        # sqrt(scale / n) / 0.8796 in tf.variance_scaling_initializer.
+        factor *= 1.3 * 0.87962566103423978**2
     return tf.variance_scaling_initializer(
         factor, mode.lower(), 'uniform' if uniform else 'truncated_normal', seed, dtype
     )
@@ -39,6 +43,7 @@ def one_hot_encoding(labels, num_classes, on_value=1.0, off_value=0.0):
 
 def flatten(inputs, outputs_collections=None, scope=None):
     """Reshape [batch, ...] to [batch, features]."""
+    inputs = tf.convert_to_tensor(inputs)
     outputs = tf.reshape(inputs, [-1, inputs.shape[1:].num_elements()])
     return collect(outputs, outputs_collections)
 
@@ -113,6 +118,7 @@ def conv2d(
       arguments: by position, arguments of `_layer` after activation_fn.
       others: arguments of `_layer`.
     """
+    inputs = tf.convert_to_tensor(inputs)
     data_format = data_format or 'NHWC'
     channels_axis = data_format.index('C')
 
@@ -137,6 +143,7 @@ def fully_connected(inputs, num_outputs, activation_fn=tf.nn.relu, *arguments, *
       arguments: by position, arguments of `_layer` after activation_fn.
       others: arguments of `_layer`.
     """
+    inputs = tf.convert_to_tensor(inputs)
 
     def multiply(inputs, weights):
         return tf.tensordot(inputs, weights, 1) if inputs.shape.ndims > 2 else inputs @ weights

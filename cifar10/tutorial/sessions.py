@@ -1,10 +1,13 @@
 """Sessions and devices of a program: the CPU instead of a missing GPU, the end of sessions."""
 
+import functools
 import re
+import sys
 import threading
 import weakref
 
 import tensorflow.compat.v1 as tf
+from tensorflow.python.client import session as session_lib
 
 from cifar10 import errors, placement
 
@@ -13,12 +16,11 @@ _sessions = weakref.WeakSet()
 
 def install():
     """Record every session; without a GPU, use the CPU, and say so once."""
-    has_gpu = bool(tf.config.experimental.list_physical_devices('GPU'))
     base = tf.Session.__mro__[1]
     init = base.__init__
 
     def init_and_remember(self, target='', graph=None, config=None):
-        if not has_gpu:
+        if not _has_gpu():
             # For a graph from a file, and for other tasks of a cluster.
             config = config or tf.ConfigProto()
             config.allow_soft_placement = True
@@ -26,15 +28,31 @@ def install():
         _sessions.add(self)
 
     base.__init__ = init_and_remember
-    if not has_gpu:
-        _use_cpu()
+    _use_cpu()
+
+
+@functools.lru_cache(maxsize=None)
+def _has_gpu():
+    """Return True if TensorFlow finds a GPU.
+
+    The first call must come after the program has set CUDA_VISIBLE_DEVICES.
+    """
+    return bool(tf.config.experimental.list_physical_devices('GPU'))
 
 
 def _use_cpu():
-    """Let tf.device mean /cpu:0 for each GPU of this task.
+    """Let tf.device mean the CPU for each GPU of this task, if there is none.
 
     Soft placement is not enough: it leaves readers, and what they are colocated with, on the GPU.
     """
+    tasks = {(job, task) for job in (None, 'localhost') for task in (None, 0)}
+    start_server = tf.train.Server.__init__
+
+    def start_and_remember(self, *positional, **named):
+        start_server(self, *positional, **named)
+        tasks.add((self.server_def.job_name, self.server_def.task_index))
+
+    tf.train.Server.__init__ = start_and_remember
     device_scope = tf.Graph.device
     is_told = False
 
@@ -43,23 +61,36 @@ def _use_cpu():
         if callable(device):
             return lambda operation: cpu_for_gpu(device(operation))
         name = device.to_string() if hasattr(device, 'to_string') else device
-        if not isinstance(name, str) or not re.fullmatch(r'(?i)/?(device:)?gpu:(\d+|\*)', name):
+        if not re.search('(?i)gpu', str(name)) or _has_gpu():
+            return device
+        spec = tf.DeviceSpec.from_string(name)
+        if spec.device_type != 'GPU' or (spec.job, spec.task) not in tasks:
             return device
         if not is_told:
             is_told = True
             errors.warn(f'No GPU found: {name} means /cpu:0 ({placement.GPU_REMEDY})')
-        return '/cpu:0'
+        return tf.DeviceSpec(spec.job, spec.replica, spec.task, 'CPU', 0).to_string()
 
     tf.Graph.device = lambda self, device: device_scope(self, cpu_for_gpu(device))
 
 
 def close():
-    """Close all sessions and join the queue threads, which could abort Python at exit."""
+    """Close all sessions and join the threads that use them, which could abort Python at exit."""
+    threading.excepthook = lambda error: None  # These threads fail now.
     for session in list(_sessions):
         session.close()
     for thread in threading.enumerate():
         # A close_on_stop thread may never end.
-        if thread.name.startswith('QueueRunnerThread') and not thread.name.endswith(
-            'close_on_stop'
-        ):
+        is_runner = thread.name.startswith('QueueRunnerThread')
+        if is_runner and not thread.name.endswith('close_on_stop') or _is_in_session(thread):
             thread.join(timeout=10)
+
+
+def _is_in_session(thread):
+    """Return True for another thread in a call of a session."""
+    frame = sys._current_frames().get(thread.ident)
+    while frame and thread is not threading.current_thread():
+        if frame.f_code.co_filename == session_lib.__file__:
+            return True
+        frame = frame.f_back
+    return False

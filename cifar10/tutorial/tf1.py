@@ -69,6 +69,7 @@ _OLD_NAMES = {  # by module; source: RELEASE.md of TensorFlow 1.0
         'NAN': np.nan,
         'NaN': np.nan,
         'alltrue': np.all,
+        'asscalar': lambda a: a.item(),
         'complex': complex,
         'cumproduct': np.cumprod,
         'float': float,
@@ -109,6 +110,8 @@ def install():
             for name, value in names.items():
                 if not hasattr(module, name):
                     setattr(module, name, value)
+    if np.lib.NumpyVersion(np.__version__) >= '2.0.0':
+        np.set_printoptions(legacy='1.25')  # 2.0 instead of np.float32(2.0)
     sys.modules.setdefault('tensorflow.python.client.graph_util', graph_util)
     lazy_tensor = getattr(variable_scope, '_LazyEvalTensor', None)
     if lazy_tensor and not hasattr(lazy_tensor, 'ref'):
@@ -131,6 +134,7 @@ def install():
     else:
         tf.contrib = contrib.install()
         _show_layers()
+    _alias_submodules(module)
 
 
 def is_installed():
@@ -144,12 +148,16 @@ def _quieten():
     tf.logging.get_verbosity()
     logger = logging.getLogger('tensorflow')
     logger.propagate = False
-    logger.addFilter(
-        lambda record: (
-            not re.search('is deprecated|non-resource variables|' + _CLOSED, record.getMessage())
-        )
-    )
-    warnings.filterwarnings('ignore', '.* is deprecated')
+
+    def is_shown(record):
+        if any(type(handler).__module__ != 'absl.logging' for handler in logging.root.handlers):
+            # The program has configured logging: its handlers get the message, as in version 1.
+            logger.propagate = True
+            logger.handlers.clear()
+        return not re.search('is deprecated|non-resource variables|' + _CLOSED, record.getMessage())
+
+    logger.addFilter(is_shown)
+    warnings.filterwarnings('ignore', '`(layer|tf)[.].* is deprecated')
     closed = (tf.errors.OutOfRangeError, tf.errors.CancelledError)
     tf.train.QueueRunner.__init__ = functools.partialmethod(
         tf.train.QueueRunner.__init__, queue_closed_exception_types=closed
@@ -181,13 +189,26 @@ def _module():
         return getattr(tf, name)
 
     module.__getattr__ = get  # PEP 562
+    module.__all__ = [name for name in dir(tf) if name[0] != '_' and name != 'keras']
     module.__dir__ = lambda: sorted(set(dir(tf)) | set(vars(module)))
     return module
 
 
+def _alias_submodules(module):
+    """Let `from tensorflow.nn import relu` and `import tensorflow.nn` find the modules of `tf`.
+
+    Python would look for them in the directory of version 2.
+    """
+    module.__all__.append('contrib')
+    module.python = sys.modules['tensorflow.python']
+    for name, value in vars(tf).items():
+        if isinstance(value, types.ModuleType) and name[0] != '_' and name != 'keras':
+            sys.modules.setdefault('tensorflow.' + name, value)
+
+
 def _show_layers():
     """Show tf.layers and tf.nn.rnn_cell, which TensorFlow has, but hides if Keras is version 3."""
-    tf.nn.rnn_cell = rnn_cell
+    tf.nn.rnn_cell = sys.modules['tensorflow.nn.rnn_cell'] = rnn_cell
     hidden, tf.layers = tf.layers, types.ModuleType('tensorflow.layers')
     vars(tf.layers).update(vars(tf_layers), __getattr__=lambda name: getattr(hidden, name))
     if not hasattr(hidden, 'batch_normalization'):  # tf_keras has it
@@ -240,8 +261,9 @@ def _accept_old_orders():
     crop = tf.random_crop
 
     def crop_either_way(value, size, *rest, **named):
-        if isinstance(size, (list, tuple)) and len(size) == 2 and value.shape.ndims == 3:
-            size = [*size, int(value.shape[2])]
+        shape = tf.convert_to_tensor(value).shape
+        if isinstance(size, (list, tuple)) and len(size) == 2 and shape.ndims == 3:
+            size = [*size, int(shape[2])]
         return crop(value, size, *rest, **named)
 
     tf.random_crop = tf.image.random_crop = crop_either_way
@@ -276,9 +298,9 @@ def _with_new_variables(method):
 
     def call(*positional, **named):
         scope = tf.get_variable_scope()
-        if not scope.reuse:
+        if scope.reuse is not True:  # False or AUTO_REUSE
             return method(*positional, **named)
-        with tf.variable_scope(scope, reuse=tf.AUTO_REUSE):
+        with tf.variable_scope(scope, reuse=tf.AUTO_REUSE, auxiliary_name_scope=False):
             return method(*positional, **named)
 
     return call

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import tensorflow
 
@@ -42,6 +43,10 @@ def test_parse(hparams):
     hparams.override_from_dict({'steps': 5})
     hparams.set_hparam('rate', 3)
     assert (hparams.rate, hparams.steps) == (3.0, 5)
+    hparams.override_from_dict({'rate': np.float32(0.5), 'steps': np.int64(6)})
+    assert (type(hparams.rate), type(hparams.steps)) == (float, int)
+    with pytest.raises(ValueError):
+        hparams.set_hparam('steps', True)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""TensorFlow 1 for programs: the truth of a gradient, and names."""
+"""TensorFlow 1 for programs: modules, names, messages, and the truth of a gradient."""
+
+import sys
 
 import pytest
 
@@ -98,3 +100,74 @@ def test_layers_and_cells(tmp_path):
         'rnn/multi_rnn_cell/cell_1/basic_lstm_cell/kernel',
         '',
     ], stderr
+
+
+def test_modules_are_of_version_1(tmp_path):
+    """In version 2, the second argument of dropout is another one, and losses have other names."""
+    _, stdout, stderr = _run(
+        tmp_path,
+        'import tensorflow.nn as nn\n'
+        'from tensorflow.nn import dropout\n'
+        'from tensorflow.train import AdamOptimizer\n'
+        'from tensorflow.layers import dense\n'
+        'from tensorflow.nn.rnn_cell import GRUCell\n'
+        'from tensorflow.summary import merge_all\n'
+        'tf.python.control_flow_ops = tf\n'
+        'star = {}\n'
+        'exec("from tensorflow import *", star)\n'
+        'print(tf.nn is nn, nn.rnn_cell.GRUCell is GRUCell, tf.summary.merge_all is merge_all,\n'
+        '      tf.train.AdamOptimizer is AdamOptimizer, tf.layers.dense is dense, star["nn"] is nn)\n'
+        'with tf.Session() as sess:\n'
+        '    values = sess.run(dropout(tf.ones([1000]), 0.9))\n'
+        '    print((values > 0).mean() > 0.8, sess.run([tf.constant(2.0)]))\n',
+    )
+    assert stdout == 'True True True True True True\nTrue [2.0]\n', stderr
+
+
+def test_the_runner_leaves_no_trace(tmp_path):
+    """A program has one thread, its own log file, and the first look at the GPUs."""
+    _, stdout, stderr = _run(
+        tmp_path,
+        'import logging, threading, warnings\n'
+        f'logging.basicConfig(filename={str(tmp_path / "log")!r}, level=logging.INFO)\n'
+        'tf.logging.info("to the file")\n'
+        'print(threading.active_count())\n'
+        'tf.config.experimental.list_physical_devices = lambda kind: print("GPUs?") or []\n'
+        'print("graph")\n'
+        'with tf.device("/gpu:0"):\n'
+        '    tf.constant(1)\n'
+        'warnings.warn("my function is deprecated")\n',
+    )
+    assert stdout == '1\ngraph\nGPUs?\n', stderr
+    assert (tmp_path / 'log').read_text() == 'INFO:tensorflow:to the file\n'
+    assert 'to the file' not in stderr
+    assert 'my function is deprecated' in stderr
+
+
+def test_names_in_a_scope_that_may_be_reused(tmp_path):
+    """They are those of TensorFlow 1.15."""
+    _, stdout, stderr = _run(
+        tmp_path,
+        'with tf.variable_scope("model", reuse=tf.AUTO_REUSE):\n'
+        '    step = tf.train.AdamOptimizer().minimize(x * x, name="step")\n'
+        'print(step.name, *sorted(variable.op.name for variable in tf.global_variables()[2:]))\n',
+    )
+    names = ['Variable/Adam', 'Variable/Adam_1', 'beta1_power', 'beta2_power']
+    assert stdout.split() == ['model/step', *(f'model/{name}' for name in names)], stderr
+
+
+@pytest.mark.skipif(sys.version_info < (3, 8), reason='Python 3.7 prints the error of a thread')
+def test_a_thread_that_feeds_a_queue_at_the_end(tmp_path):
+    status, stdout, stderr = _run(
+        tmp_path,
+        'import threading\n'
+        'queue = tf.FIFOQueue(5, tf.int32, [])\n'
+        'enqueue, value = queue.enqueue_many([[1, 2, 3]]), queue.dequeue()\n'
+        'sess = tf.Session()\n'
+        'def feed():\n'
+        '    while True:\n'
+        '        sess.run(enqueue)\n'
+        'threading.Thread(target=feed, daemon=True).start()\n'
+        'print([sess.run(value) for _ in range(4)])\n',
+    )
+    assert (status, stdout, stderr) == (0, '[1, 2, 3, 1]\n', '')
