@@ -46,7 +46,7 @@ _PYTHON_2_ERRORS = '|'.join(
         r"lowercase|uppercase|maketrans|join|split|replace|izip|imap|ifilter|getcwdu|maxint)'",
         r"cannot import name '(url\w+|quote|unquote)' from 'urllib'",
         r"unsupported operand type\(s\) for >>: 'builtin_function_or_method'",
-        r"'cmp' is an invalid keyword argument for sort",
+        r"'cmp' is an invalid keyword argument for sort|unexpected keyword argument 'cmp'",
     ]
 )
 _MISSING_NAME_PATTERNS = [  # of error messages
