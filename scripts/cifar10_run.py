@@ -20,6 +20,7 @@ from cifar10.system import startup
 startup.start(__name__)
 
 import argparse
+import difflib
 import re
 import shlex
 
@@ -76,8 +77,8 @@ def parse():
 
 def _describe_unknown_flags(arguments, unknown):
     """Return a message about flags before the name of the program, and the remedy."""
-    if unknown[0] == '--package-modules':
-        return '--package-modules is unknown: use --package_modules'
+    if difflib.get_close_matches(unknown[0].replace('-', '_'), ['__package_modules'], 1, 0.8):
+        return f'{unknown[0]} is unknown: use --package_modules'
     # Without `=`, a value looks like the name of the program.
     words = [*unknown, arguments.program, *arguments.flags]
     path = next(

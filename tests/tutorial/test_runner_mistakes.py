@@ -64,6 +64,7 @@ def test_python_2_and_no_program(tmp_path, monkeypatch):
         (['--log=a.py', 'prog.py'], '--log=a.py .*: cifar10_run.py prog.py --log=a.py'),
         (['-x', 'prog', 'y'], '-x .*: cifar10_run.py prog -x y'),
         (['--package-modules', 'prog.py'], '--package-modules is unknown: use --package_modules'),
+        (['--packge_modules', 'prog.py'], '--packge_modules is unknown: use --package_modules'),
     ],
 )
 def test_flags_before_the_program(arguments, told):
