@@ -122,7 +122,7 @@ def conv2d(
     data_format = data_format or 'NHWC'
     channels_axis = data_format.index('C')
 
-    def convolve(inputs, weights):
+    def convolve(weights):
         # On a CPU, the gradient of tf.nn.conv2d has no dilation.
         return tf.nn.convolution(
             inputs, weights, padding, _pair(stride), _pair(rate), data_format=data_format
@@ -130,7 +130,8 @@ def conv2d(
 
     shape = _pair(kernel_size) + [int(inputs.shape[channels_axis]), num_outputs]
     bias_format = {'data_format': data_format}
-    return _layer('Conv', inputs, shape, convolve, bias_format, activation_fn, *arguments, **others)
+    settings = ('Conv', inputs.dtype.base_dtype, shape, convolve, bias_format, activation_fn)
+    return _layer(*settings, *arguments, **others)
 
 
 def fully_connected(inputs, num_outputs, activation_fn=tf.nn.relu, *arguments, **others):
@@ -145,18 +146,17 @@ def fully_connected(inputs, num_outputs, activation_fn=tf.nn.relu, *arguments, *
     """
     inputs = tf.convert_to_tensor(inputs)
 
-    def multiply(inputs, weights):
+    def multiply(weights):
         return tf.tensordot(inputs, weights, 1) if inputs.shape.ndims > 2 else inputs @ weights
 
     shape = [int(inputs.shape[-1]), num_outputs]
-    return _layer(
-        'fully_connected', inputs, shape, multiply, {}, activation_fn, *arguments, **others
-    )
+    settings = ('fully_connected', inputs.dtype.base_dtype, shape, multiply, {}, activation_fn)
+    return _layer(*settings, *arguments, **others)
 
 
 def _layer(
     name,
-    inputs,
+    dtype,
     shape,
     product,
     bias_format,
@@ -177,18 +177,12 @@ def _layer(
 
     def variable(name, shape, initializer, regularizer):
         return model_variable(
-            name,
-            shape,
-            initializer,
-            regularizer,
-            trainable,
-            variables_collections,
-            inputs.dtype.base_dtype,
+            name, shape, initializer, regularizer, trainable, variables_collections, dtype
         )
 
     with tf.variable_scope(scope, name, reuse=reuse):
         weights_initializer = weights_initializer or xavier_initializer()
-        x = product(inputs, variable('weights', shape, weights_initializer, weights_regularizer))
+        x = product(variable('weights', shape, weights_initializer, weights_regularizer))
         if normalizer_fn:
             x = normalizer_fn(x, **normalizer_params or {})
         elif biases_initializer:
