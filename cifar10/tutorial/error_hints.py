@@ -46,7 +46,8 @@ _PYTHON_2_ERRORS = '|'.join(
         r"lowercase|uppercase|maketrans|join|split|replace|izip|imap|ifilter|getcwdu|maxint)'",
         r"cannot import name '(url\w+|quote|unquote)' from 'urllib'",
         r"unsupported operand type\(s\) for >>: 'builtin_function_or_method'",
-        r"'cmp' is an invalid keyword argument for sort|unexpected keyword argument 'cmp'",
+        r"'cmp' is an invalid keyword argument for sort|"
+        r"sort(ed)?\(\) got an unexpected keyword argument 'cmp'",
     ]
 )
 _MISSING_NAME_PATTERNS = [  # of error messages
