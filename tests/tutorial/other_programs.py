@@ -7,8 +7,9 @@ It is no test of the suite, because it needs clones of the repositories, their d
 
 CLONES has a clone of each repository, OWNER+NAME. DATA has what the programs read: the versions of
 CIFAR-10 and CIFAR-100 by their usual names, the archives beside them, `mnist` (four files), `ptb`
-(three text files) and text8.zip. /tmp/cifar10_data is a link to it, because programs name this
-directory. A line of the list is an object with
+(three text files), text8.zip, `deepchem` (Tox21), `packages` (deepchem and rdkit), and the own
+formats of three programs in `lia`, `pam` and `tfc`. /tmp/cifar10_data is a link to it, because
+programs name this directory. A line of the list is an object with
 
   repository, commit, program: of github.com
   edits: file -> list of [regular expression, replacement]: only steps, sizes and paths
