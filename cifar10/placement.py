@@ -1,8 +1,6 @@
-"""Placement of layers and variables on devices, and bytes sent between devices."""
+"""Placement of layers and variables on devices."""
 
-import collections
 import contextlib
-from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
 
@@ -109,76 +107,3 @@ def variables_on(devices):
 
     with tf.variable_scope(tf.get_variable_scope(), custom_getter=get):
         yield
-
-
-class PlacementStats(NamedTuple):
-    """Bytes on and between the devices of a process; device names are like '/gpu:0'."""
-
-    variable_bytes: dict  # from device to bytes of weights and biases
-    transfer_bytes: dict  # from (sender, receiver) to bytes per step
-
-    def format_lines(self, name, variable_strategy, unit):
-        """Return two lines of the plan.
-
-        Args:
-          name: name of the variables in the plan.
-          variable_strategy: one of config.VARIABLE_STRATEGIES.
-          unit: text after 'bytes', like 'per step'.
-        """
-        devices_text = ', '.join(
-            f'{size / 1e6:.2f} MB on {device}' for device, size in self.variable_bytes.items()
-        )
-        busiest = ''
-        if self.transfer_bytes:
-            most = max(sorted(self.transfer_bytes), key=self.transfer_bytes.get)
-            source, target = most
-            busiest = f'; most from {source} to {target} ({self.transfer_bytes[most]})'
-        return [
-            f'{name}: {devices_text} (--variable_strategy={variable_strategy})',
-            f'Between devices: {sum(self.transfer_bytes.values())} bytes {unit}, including images and labels{busiest}',
-        ]
-
-
-def placement_stats(operations, variables, task=''):
-    """Return the PlacementStats of a process from a finished graph.
-
-    A tensor is sent once to each device that needs it. Tensors of one element, like losses and the
-    learning rate, are not counted.
-
-    Args:
-      operations: operations of a step, without summaries and checkpoints.
-      variables: the weights and biases of this process.
-      task: the device name of the process; other processes are not counted.
-    """
-    process = tf.DeviceSpec.from_string(task)
-    variable_bytes, sizes, transfer_bytes = collections.Counter(), {}, collections.Counter()
-    for variable in variables:
-        variable_bytes[_device_name(_device_spec(variable.op))] += _tensor_bytes(variable)
-    graph = operations[0].graph
-    needed = tf.graph_util.extract_sub_graph(graph.as_graph_def(), [op.name for op in operations])
-    for op in [graph.get_operation_by_name(node.name) for node in needed.node]:
-        for tensor in op.inputs:
-            ends = _device_spec(tensor.op), _device_spec(op)
-            sender, receiver = map(_device_name, ends)
-            is_own = all((end.job, end.task) == (process.job, process.task) for end in ends)
-            if is_own and sender != receiver and (tensor.shape.num_elements() or 0) > 1:
-                sizes[sender, receiver, tensor.name] = _tensor_bytes(tensor)
-    for (sender, receiver, _), size in sizes.items():
-        transfer_bytes[sender, receiver] += size
-    return PlacementStats(dict(variable_bytes), dict(transfer_bytes))
-
-
-def _tensor_bytes(tensor):
-    return tensor.shape.num_elements() * tensor.dtype.size
-
-
-def _device_spec(op):
-    """Return the DeviceSpec of an operation, or of the variable that the operation uses."""
-    for tensor in op.inputs:
-        if tensor.dtype == tf.resource:
-            return _device_spec(tensor.op)
-    return tf.DeviceSpec.from_string(op.device)
-
-
-def _device_name(spec):
-    return f'/{(spec.device_type or "cpu").lower()}:{spec.device_index or 0}'

@@ -51,7 +51,6 @@ def update(replica, copies, gradients, learning_rate, apply_gradients):
         totals,
         worker_init_op=tf.no_op(),
         chief_init_op=tf.group(*(worker_stats.initializer for worker_stats in stats)),
-        fetch_ops=[fetch],
         hooks=[
             _LocalSteps(replica, fetch, local_op),
             StalenessHook(replica, staleness, update_step),

@@ -23,7 +23,6 @@ class Update(NamedTuple):
     )
     hooks: Sequence[tf.train.SessionRunHook] = ()
     summaries: Sequence[tf.Tensor] = ()  # additional ones
-    fetch_ops: Sequence[tf.Operation] = ()  # of the weights, if not part of the train op
 
 
 def flatten(tensors):

@@ -5,7 +5,6 @@ import contextlib
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import placement
 from cifar10.placement import GreedyLoadBalancer
 
 
@@ -34,17 +33,6 @@ def print_variable_sizes(variables):
         sizes[f'{spec.job} {spec.task}'] += size
     texts = [f'{size / 1e6:.1f} MB on {name}' for name, size in sorted(sizes.items())]
     print('Variables: ' + ', '.join(texts))
-
-
-def print_layout(replica, worker_update, copies):
-    """Print the variables or Copies on each device of a Worker, and the transfers of its Update."""
-    name, variables = 'Weights', tf.trainable_variables()
-    if copies:
-        name, variables = 'Copies of the weights', copies.variables
-    unit = 'per step' if replica.strategy.is_synchronous else 'in a step with an exchange'
-    operations = [worker_update.train_op, *worker_update.fetch_ops]
-    stats = placement.placement_stats(operations, variables, replica.task.device)
-    print('\n'.join(stats.format_lines(name, replica.job.variable_strategy, unit)))
 
 
 def shared_variable(device, name, initial):
@@ -90,11 +78,6 @@ class Copies:
                 name=name,
                 collections=[tf.GraphKeys.LOCAL_VARIABLES],
             )
-
-    @property
-    def variables(self):
-        """The list of copies."""
-        return list(self._copies.values())
 
     @contextlib.contextmanager
     def read(self):
