@@ -7,7 +7,6 @@ import collections
 import concurrent.futures
 import contextlib
 import io
-import os
 from typing import NamedTuple, Sequence, Tuple
 import warnings
 
@@ -17,14 +16,13 @@ import tensorflow.compat.v1 as tf
 from cifar10 import errors
 from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.errors import UserError
-from cifar10.system import files
 
 _CHUNK_FILES = 256  # files per session run
 _CHUNK_BYTES = 1 << 24  # bytes per session run, for large files
 MAX_BYTES = 1 << 28  # per file
 _HEADER_BYTES = 1 << 16  # read first, to detect the file type
-_MAGIC_BYTES = _JPEG, *_ = b'\xff\xd8\xff', b'\x89PNG\r\n\x1a\n', b'GIF8', b'BM'
 _ORIENTATION = 0x0112  # EXIF tag (CIPA DC-008)
+_MAGIC_BYTES = _JPEG, *_ = b'\xff\xd8\xff', b'\x89PNG\r\n\x1a\n', b'GIF8', b'BM'
 
 
 class DecodedImages(NamedTuple):
@@ -39,7 +37,7 @@ class _ImageFile(NamedTuple):
     index: int  # in `paths`
     path: str
     content: bytes
-    orientation: int
+    orientation: int  # EXIF
 
 
 def decode(paths, num_threads, read_file=None):
@@ -95,10 +93,7 @@ def _decode_chunk(decode_fn, chunk, failures):
                 reason = f'the image is damaged or incomplete ({errors.reason(error)})'
                 failures.append((image_file.path, reason))
         chunk = intact_files
-    upright = [
-        _apply_orientation(image, image_file.orientation)
-        for image, image_file in zip(images, chunk)
-    ]
+    upright = [_rotate(image, image_file.orientation) for image, image_file in zip(images, chunk)]
     shape = -1, DEPTH, HEIGHT, WIDTH
     return DecodedImages(
         np.array(upright, np.uint8).reshape(shape),
@@ -107,15 +102,15 @@ def _decode_chunk(decode_fn, chunk, failures):
     )
 
 
-def _apply_orientation(image, orientation):
-    """Apply an EXIF orientation, 1 to 8, to an image, [channels, size, size]."""
-    if orientation >= 5:
-        image = image.swapaxes(1, 2)
-    if orientation in (3, 4, 7, 8):
-        image = image[:, ::-1]
-    if orientation in (2, 3, 6, 7):
-        image = image[:, :, ::-1]
-    return image
+def _rotate(image, orientation):
+    """Apply an EXIF orientation to an image, uint8 [3, 32, 32]."""
+    if orientation == 1:
+        return image
+    from PIL import Image, ImageOps
+
+    picture = Image.fromarray(image.transpose(1, 2, 0))
+    picture.getexif()[_ORIENTATION] = orientation
+    return np.asarray(ImageOps.exif_transpose(picture)).transpose(2, 0, 1)
 
 
 def _read_chunks(paths, read_file):
@@ -137,15 +132,12 @@ def _read_chunks(paths, read_file):
 
 
 def read(path):
-    """Return the bytes of an image file, and its EXIF orientation, 1 to 8.
+    """Return the bytes of an image file, and its EXIF orientation, 1 if it has none.
 
     Raises:
       UserError: the file type is not supported.
       OSError: the file cannot be read.
     """
-    file_type = files.special_file_type(os.stat(path).st_mode)
-    if file_type:
-        raise UserError(f'it is {file_type}')  # open would block on a FIFO
     with open(path, 'rb') as stream:
         return read_stream(stream)
 
@@ -170,7 +162,7 @@ def read_stream(stream):
             warnings.simplefilter('ignore')  # because of damaged EXIF data
             image = _import_pillow().open(io.BytesIO(content))
             orientation = image.getexif()[_ORIENTATION]
-    return content, orientation if orientation in range(1, 9) else 1
+    return content, orientation
 
 
 def _import_pillow():

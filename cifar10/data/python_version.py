@@ -2,11 +2,12 @@
 
 A pickle is a dictionary: `data`, uint8 [n, 3072], and lists of labels
 (https://www.cs.toronto.edu/~kriz/cifar.html). Pickles of other programs, or from the network, could
-execute anything, so the unpickler here knows only arrays, lists, strings, bytes and integers.
+execute anything, so the unpickler here knows only arrays and Python's own types
+(https://docs.python.org/3/library/pickle.html#restricting-globals).
 """
 
+import codecs
 import contextlib
-import io
 import os
 import pickle
 from typing import Mapping, NamedTuple
@@ -29,121 +30,37 @@ class Layout(NamedTuple):
     names_keys: Mapping[str, str]  # file of class names, in the same order -> key in the meta file
 
 
-class _Dtype:
-    """Stand-in for numpy.dtype: only uint8."""
-
-    def __init__(self, code, *unused):
-        if code not in (b'u1', 'u1'):
-            raise pickle.UnpicklingError('an array is not uint8')
-
-    def set_state(self, state):
-        """Ignore the byte order and the fields, which uint8 does not have."""
-
-
-class _Array:
-    """Stand-in for numpy.ndarray: keeps the values, and calls nothing of the pickle's choice."""
-
-    values = None
-
-    def set_state(self, state):
-        """Set the values, uint8, from the state of a numpy.ndarray."""
-        _, shape, _, is_fortran, content = state
-        self.values = np.frombuffer(content, np.uint8).reshape(
-            shape, order='F' if is_fortran else 'C'
-        )
-
-
-def _encode(text, encoding):
-    """Return bytes, which Python 3 writes as text to pickles that Python 2 can read."""
-    if encoding not in (b'latin1', 'latin1'):
-        raise pickle.UnpicklingError('an encoding is not latin1')
-    return text.encode('latin1')
-
-
+_reconstruct = np.zeros(0).__reduce__()[0]  # NumPy's function for unpickling
 _GLOBALS = {
-    ('numpy', 'dtype'): _Dtype,
-    ('numpy', 'ndarray'): _Array,
+    ('numpy', 'dtype'): np.dtype,
+    ('numpy', 'ndarray'): np.ndarray,
     # before and since NumPy 2
-    ('numpy.core.multiarray', '_reconstruct'): lambda *unused: _Array(),
-    ('numpy._core.multiarray', '_reconstruct'): lambda *unused: _Array(),
-    ('_codecs', 'encode'): _encode,
+    ('numpy.core.multiarray', '_reconstruct'): _reconstruct,
+    ('numpy._core.multiarray', '_reconstruct'): _reconstruct,
+    # Python 3 writes bytes as a call of this function to pickles that Python 2 can read.
+    ('_codecs', 'encode'): codecs.encode,
 }
-_OPCODES = (
-    'PROTO FRAME STOP MARK GLOBAL STACK_GLOBAL REDUCE BUILD EMPTY_DICT SETITEM SETITEMS EMPTY_LIST '
-    'APPEND APPENDS EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 NONE NEWTRUE NEWFALSE BININT BININT1 '
-    'BININT2 LONG1 BINSTRING SHORT_BINSTRING BINUNICODE SHORT_BINUNICODE BINBYTES SHORT_BINBYTES '
-    'BINPUT LONG_BINPUT MEMOIZE BINGET LONG_BINGET'
-)
 
 
-class _Dispatch(dict):
-    def __missing__(self, opcode):
-        raise pickle.UnpicklingError(f'its opcode {opcode} is not allowed')
-
-
-class _Unpickler(pickle._Unpickler):  # The one in C has no table of opcodes.
-    dispatch = _Dispatch(
-        {
-            code[0]: pickle._Unpickler.dispatch[code[0]]
-            for code in (getattr(pickle, name) for name in _OPCODES.split())
-        }
-    )
-
+class _Unpickler(pickle.Unpickler):
     def find_class(self, module, name):
         if (module, name) not in _GLOBALS:
-            name = f'{module}.{name}'[:100]
-            raise pickle.UnpicklingError(f'it names {name}, which is not allowed')
+            raise pickle.UnpicklingError(f'it names {module}.{name}, which is not allowed')
         return _GLOBALS[module, name]
-
-    def load_build(self):
-        state = self.stack.pop()
-        self.stack[-1].set_state(state)
-
-    dispatch[pickle.BUILD[0]] = load_build
-
-    def load_setitem(self):
-        value, key = self.stack.pop(), self.stack.pop()
-        self._set_items([key, value])
-
-    dispatch[pickle.SETITEM[0]] = load_setitem
-
-    def load_setitems(self):
-        self._set_items(self.pop_mark())
-
-    dispatch[pickle.SETITEMS[0]] = load_setitems
-
-    def _set_items(self, items):
-        # The hash of nested tuples can take for ever, or end the process.
-        if not all(type(key) in (str, bytes) for key in items[::2]):
-            raise pickle.UnpicklingError('a key is no string')
-        self.stack[-1].update(zip(items[::2], items[1::2]))
 
 
 def load(file):
-    """Return the dictionary in a binary file; its keys are strings, its arrays uint8.
+    """Return the dictionary in a binary file; its keys are strings.
 
     Raises:
-      Error: the file is no pickle of protocol 2 to 4, or has other types.
+      Error: the file is no pickled dictionary, or has objects of other types.
     """
-    content = io.BytesIO(file.read())  # A file would allocate any length that a pickle names.
     try:
         # Python 2 wrote the original files. Its strings become bytes.
-        pickled = _Unpickler(content, encoding='bytes').load()
-        if type(pickled) is not dict:
-            raise Error('it is no dictionary')
-        return {_text(key): _checked(value) for key, value in pickled.items()}
+        pickled = _Unpickler(file, encoding='bytes').load()
+        return {_text(key): value for key, value in pickled.items()}
     except Exception as error:  # A damaged or hostile pickle can raise any.
         raise Error(errors.one_line_message(error) or type(error).__name__)
-
-
-def _checked(value):
-    """Return a value of the dictionary, or raise Error if it has another type."""
-    if isinstance(value, _Array):
-        return value.values
-    values = value if type(value) is list else [value]
-    if not all(type(value) in (int, str, bytes) for value in values):
-        raise Error('a value is no array, list, string or integer')
-    return value
 
 
 def _text(value):
@@ -206,8 +123,8 @@ def _class_names(names, num_classes):
 def _records(batch, label_keys):
     """Return the records, uint8 [n, label bytes + 3072], of an unpickled batch."""
     images = batch.get('data')
-    if not isinstance(images, np.ndarray) or images.shape[1:] != (dataset.IMAGE_BYTES,):
-        raise Error(f'data is not an array of the shape [n, {dataset.IMAGE_BYTES}]')
+    if getattr(images, 'dtype', None) != np.uint8 or images.shape[1:] != (dataset.IMAGE_BYTES,):
+        raise Error(f'data is not a uint8 array of the shape [n, {dataset.IMAGE_BYTES}]')
     columns = []
     for key, num_classes in label_keys.items():
         labels = batch.get(key)

@@ -1,6 +1,5 @@
 """The version for Python: the same records as the binary version; damaged and hostile pickles."""
 
-import io
 import os
 import pickle
 import re
@@ -114,21 +113,16 @@ def _set(key, value):
 @pytest.mark.parametrize(
     'change, reason',
     [
-        (_set(b'data', [0] * 3072), r'data is not an array of the shape \[n, 3072\]'),
-        (_set(b'data', np.zeros([40, 3071], np.uint8)), 'data is not an array of the shape'),
-        (_set(b'data', np.zeros([40, 3072])), 'an array is not uint8'),
-        (lambda batch: batch.pop(b'data'), 'data is not an array'),
+        (_set(b'data', [0] * 3072), r'data is not a uint8 array of the shape \[n, 3072\]'),
+        (_set(b'data', np.zeros([40, 3071], np.uint8)), 'data is not a uint8 array'),
+        (_set(b'data', np.zeros([40, 3072])), 'data is not a uint8 array'),
+        (lambda batch: batch.pop(b'data'), 'data is not a uint8 array'),
         (_set(b'labels', [0] * 39), 'labels is not a list of 40 labels'),
         (_set(b'labels', bytes(40)), 'labels is not a list of 40 labels'),
         (_set(b'labels', [10] + [0] * 39), 'labels has labels that are not 0 to 9'),
-        (_set(b'labels', [[0]] * 40), 'a value is no array, list, string or integer'),
-        (_set(b'labels', [True] * 40), 'a value is no array, list, string or integer'),
-        (_set(b'more', 1.5), 'its opcode 71 is not allowed'),
-        (_set(b'more', None), 'a value is no array, list, string or integer'),
+        (_set(b'labels', [[0]] * 40), 'labels has labels that are not 0 to 9'),
         (_set(b'labels', [-1] + [0] * 39), 'labels has labels that are not 0 to 9'),
-        (lambda batch: batch.pop(b'labels'), 'labels is not a list'),
         (_set(b'more', {1, 2}), 'it names (__builtin__|builtins).set, which'),
-        (_set(b'more', 1j), 'it names (__builtin__|builtins).complex, which'),
     ],
 )
 def test_a_batch_with_other_content(directory, rewrite, tmp_path, change, reason):
@@ -141,9 +135,7 @@ def test_a_batch_with_other_content(directory, rewrite, tmp_path, change, reason
 
 
 @pytest.mark.parametrize('name', ['batches.meta', 'test_batch'])
-@pytest.mark.parametrize(
-    'content', [b'', b'text', b'\x80\x02', pickle.dumps([1]), b'Pid\n.', b'\x80\x02\x82\x01.']
-)
+@pytest.mark.parametrize('content', [b'', b'text', pickle.dumps([1])])
 def test_a_file_that_is_no_such_pickle(directory, tmp_path, name, content):
     with open(os.path.join(directory, name), 'wb') as file:
         file.write(content)
@@ -168,31 +160,6 @@ def test_the_names_of_numpy_1_and_2(versions, directory, tmp_path, module):
     assert convert(directory, tmp_path) == _files(versions / dataset.CIFAR10_DIRECTORY)
 
 
-TUPLES = b'\x80\x02})' + b'\x85' * 1000000
-
-
-@pytest.mark.parametrize(
-    'content, reason',
-    [
-        (TUPLES + b'K\1s.', 'a key is no string'),  # The C unpickler ends the process.
-        (b'\x80\x02})' + b'q\0h\0\x86' * 34 + b'K\1s.', 'a key is no string'),
-        (b'\x80\x02}(' + TUPLES[3:] + b'K\1u.', 'a key is no string'),
-        (b'\x80\x02}r\xff\xff\xff\x1f.', None),  # Its memo is an array of this length.
-        (b'\x80\x02T\xff\xff\xff\x7f', 'EOFError'),
-        (b'\x80\x02c' + b'x' * 1000000 + b'\nx\n.', 'it names x{100}, which is not allowed$'),
-        (b'\x80\x02c_codecs\nencode\n}b.', "'function' object has no attribute 'set_state'"),
-        (b"(S'x'\nios\nsystem\n.", 'its opcode 83 is not allowed'),
-        (b'\x80\x02)\x81.', 'its opcode 129 is not allowed'),
-    ],
-)
-def test_other_hostile_pickles(content, reason):
-    if reason is None:
-        assert python_version.load(io.BytesIO(content)) == {}
-        return
-    with pytest.raises(python_version.Error, match=reason):
-        python_version.load(io.BytesIO(content))
-
-
 def test_class_names_that_are_not_utf_8(directory, tmp_path):
     python_files.dump({b'label_names': [b'\xff'] * 10}, os.path.join(directory, 'batches.meta'))
     with messages.raises('the class names are not a list of strings'):
@@ -215,14 +182,6 @@ def test_a_special_file(directory, tmp_path, kind):
     with messages.raises(f'^{path} is {kind}, not a file: replace it by a good copy$'):
         download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
     assert not (tmp_path / 'out').exists()
-
-
-def test_an_encoding_that_is_not_used(tmp_path):
-    """Python 3 writes bytes as a call of encode, in protocol 2."""
-    path = tmp_path / 'pickle'
-    path.write_bytes(b'\x80\x02c_codecs\nencode\nX\x03\0\0\0abcX\x05\0\0\0rot13\x86R.')
-    with open(str(path), 'rb') as file, pytest.raises(python_version.Error, match='encoding'):
-        python_version.load(file)
 
 
 @pytest.mark.parametrize('word', ['--strict', '--seed=1', '--test_fraction=0.5'])
