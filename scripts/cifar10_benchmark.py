@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the training speed of this machine, and estimates the speed of other machines.
+"""Measures the training speed of this machine.
 
 Each measurement runs in a new process, after a warm-up. Tables show the median (least to
 greatest). --baseline also measures the classic formulation of the books.
@@ -10,7 +10,6 @@ greatest). --baseline also measures the classic formulation of the books.
   cifar10_benchmark.py towers       a batch on one tower, or divided over two or four
   cifar10_benchmark.py profile      the most expensive operations of a step, and a Chrome trace
   cifar10_benchmark.py distributed  local clusters of 2 and 4 workers
-  cifar10_benchmark.py estimate     by formulas: clusters, and one machine with 1 to 8 GPUs
 """
 
 import os
@@ -19,16 +18,15 @@ import sys
 # Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
-from cifar10.cli import data_flags, program, training_flags
+from cifar10.system import startup
 
-# isort: split
+startup.start(__name__)
+
 from absl import flags
 
+from cifar10.cli import data_flags, program, training_flags
 
-@program.start(
-    __name__,
-    dict.fromkeys(['input', 'step', 'train', 'towers', 'profile', 'distributed', 'estimate'], ()),
-)
+
 def define_flags():
     """Define the flags."""
     data_flags.define(default_dataset='synthetic')
@@ -42,21 +40,17 @@ def define_flags():
         'warmup_steps', 0, 'Steps of the warm-up; 0: depends on the subcommand.', 0, 10**6
     )
     data_flags.define_integer('steps', 0, 'Measured steps; 0: depends on the subcommand.', 0, 10**6)
-    data_flags.define_integer(
-        'gpu_gflops',
-        10000,
-        'estimate: GFLOP/s of a GPU, as measured by the subcommand step.',
-        1,
-        10**8,
-    )
     data_flags.define_output_file('json_file', None, 'JSON file for the metrics of every round.')
     data_flags.define_output_file(
         'trace_file', '/tmp/cifar10_trace.json', 'profile: file for the Chrome trace.'
     )
 
 
+SUBCOMMANDS = 'input', 'step', 'train', 'towers', 'profile', 'distributed'
+ARGUMENTS = program.parse(__name__, define_flags, arguments=dict.fromkeys(SUBCOMMANDS, ()))
+
 from cifar10 import placement
-from cifar10.benchmark import estimates, subcommands
+from cifar10.benchmark import subcommands
 from cifar10.benchmark.measurements import BASELINE, OURS, StepCounts
 from cifar10.cli import training_job
 from cifar10.config import CLASSIC
@@ -66,17 +60,6 @@ from cifar10.system import files, signals
 from cifar10.training import Job
 
 FLAGS = flags.FLAGS
-
-
-def check_flags(subcommand):
-    """Raise UserError if a given flag has no effect on the subcommand."""
-    used_by = {'gpu_gflops': 'estimate', 'trace_file': 'profile'}
-    for flag in FLAGS.get_key_flags_for_module(sys.argv[0]):
-        is_used = used_by.get(flag.name, subcommand) == subcommand
-        if subcommand == 'estimate':
-            is_used = flag.name in ('batch_size', 'gpu_gflops')
-        if flag.present and not is_used:
-            raise UserError(f'--{flag.name} has no effect on {subcommand}: leave it out')
 
 
 def benchmark_params(subcommand):
@@ -114,17 +97,13 @@ def benchmark_params(subcommand):
 
 def main(subcommand):
     """Run a subcommand; print and write its results."""
-    check_flags(subcommand)
+    if FLAGS['trace_file'].present and subcommand != 'profile':
+        raise UserError(f'--trace_file has no effect on {subcommand}: leave it out')
     is_usual = (FLAGS.devices_per_tower, FLAGS.variable_strategy) == (1, 'cpu')
     if not is_usual and (subcommand != 'towers' or FLAGS.baseline):
         raise UserError(
             '--devices_per_tower and --variable_strategy need the subcommand towers without --baseline: leave them out'
         )
-    if subcommand == 'estimate':
-        with signals.RaiseOnSignal():
-            for make_tables in (estimates.cluster_tables, estimates.multi_gpu_tables):
-                print(make_tables(FLAGS.batch_size, FLAGS.gpu_gflops) + '\n')
-        return
     if FLAGS.json_file is not None:
         files.check_writable(FLAGS.json_file)
     if subcommand == 'profile':
@@ -155,4 +134,4 @@ def main(subcommand):
 
 
 if __name__ == '__main__':
-    program.run(main)
+    program.run(main, ARGUMENTS)

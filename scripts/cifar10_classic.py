@@ -12,19 +12,22 @@ import sys
 # Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
+from cifar10.system import startup
+
+startup.start(__name__)
+
 from cifar10.cli import data_flags, program, training_flags
 
 
-@program.start(__name__)
 def define_flags():
-    """Define the flags; check them after parsing."""
+    """Define the flags."""
     data_flags.define()
     training_flags.define_run()
     training_flags.define_batch_size()
     training_flags.define_num_gpus()
-    yield
-    training_flags.check_run()
 
+
+program.parse(__name__, define_flags, training_flags.check_run)
 
 from absl import flags
 
@@ -52,7 +55,6 @@ def main():
             save_checkpoint_steps=FLAGS.save_checkpoint_steps,
         ),
     )
-    data_flags.check_trusted('train_dir', FLAGS.train_dir)
     classic.train(job, FLAGS.train_dir)
 
 

@@ -57,6 +57,7 @@ def synthetic():
 
 def convert(source, out):
     """Convert folders of images, or a published data set; return 1 if a file is unusable."""
+    startup.import_tensorflow()
     from cifar10.data import conversion
     from cifar10.system import machine
 
@@ -101,6 +102,7 @@ def hold_out(source, out):
 
 def info():
     """Print statistics of a data set, and draw a contact sheet."""
+    startup.import_tensorflow()
     from cifar10.data import dataset_info
 
     found = existing_dataset()
@@ -153,16 +155,8 @@ COMMANDS = {  # function, arguments, flags
 }
 
 
-def main(command, *arguments):
-    """Run a command; return the exit status."""
-    function, _, used = COMMANDS[command]
-    for name in sorted({name for _, _, names in COMMANDS.values() for name in names}):
-        if FLAGS[name].present and name not in used:
-            raise UserError(f'--{name} has no effect on {command}: leave it out')
-    return function(*arguments)
-
-
-if __name__ == '__main__':
+def define_flags():
+    """Define the flags."""
     data_flags.define()
     flags.DEFINE_float(
         'test_fraction',
@@ -185,6 +179,23 @@ if __name__ == '__main__':
         'info: file for the contact sheet, .png, .jpg or .jpeg.',
         extensions=('.png', '.jpg', '.jpeg'),
     )
-    arguments = {name: names for name, (_, names, _) in COMMANDS.items()}
-    program.parse(arguments, needs_tensorflow=('convert', 'info'))
-    program.run(main)
+
+
+def main(command, *arguments):
+    """Run a command; return the exit status."""
+    function, _, used = COMMANDS[command]
+    for name in sorted({name for _, _, names in COMMANDS.values() for name in names}):
+        if FLAGS[name].present and name not in used:
+            raise UserError(f'--{name} has no effect on {command}: leave it out')
+    return function(*arguments)
+
+
+ARGUMENTS = program.parse(
+    __name__,
+    define_flags,
+    arguments={name: names for name, (_, names, _) in COMMANDS.items()},
+    needs_tensorflow=False,
+)
+
+if __name__ == '__main__':
+    program.run(main, ARGUMENTS)

@@ -19,19 +19,22 @@ import sys
 # Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
+from cifar10.system import startup
+
+startup.start(__name__)
+
 from cifar10.cli import cluster_flags, program, training_flags
 
 
-@program.start(__name__)
 def define_flags():
-    """Define the flags; check them after parsing."""
+    """Define the flags."""
     training_flags.define()
     training_flags.define_num_gpus()
     training_flags.define_placement()
     cluster_flags.define()
-    yield
-    cluster_flags.check()
 
+
+program.parse(__name__, define_flags, cluster_flags.check)
 
 from absl import flags
 import tensorflow.compat.v1 as tf
@@ -42,7 +45,7 @@ from cifar10.distributed import parameter_server, server
 from cifar10.distributed.cluster import EVALUATOR
 from cifar10.distributed.task_context import TaskContext
 from cifar10.distributed.worker import Worker
-from cifar10.hooks.outputs import WorkerRun
+from cifar10.hooks import outputs
 from cifar10.input import Shard
 from cifar10.runs import run_directory
 from cifar10.system import machine
@@ -97,7 +100,6 @@ def train(job, run, replica):
 
 def evaluate(cluster, timeouts):
     """Evaluate new checkpoints until the run ends; write summaries to TRAIN_DIR/eval."""
-    data_flags.check_trusted('train_dir', FLAGS.train_dir)
     # The chief may first resume or move aside an older run in this directory.
     server.wait_for_chief(cluster, timeouts.connect)
     evaluator = evaluation.Evaluator(data_flags.prepare().test)
@@ -135,9 +137,10 @@ def main():
 
     def attempt(is_first):
         with (
-            training_job.open_run(job, is_first)
+            # A later attempt must not move aside the run of this process.
+            outputs.open_run(FLAGS.train_dir, FLAGS.fresh and is_first, job)
             if task.is_chief
-            else contextlib.nullcontext(WorkerRun())
+            else contextlib.nullcontext(outputs.WorkerRun())
         ) as run:
             if not replica.join(
                 run,

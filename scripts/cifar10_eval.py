@@ -14,20 +14,24 @@ import sys
 # Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
+from cifar10.system import startup
+
+startup.start(__name__)
+
 from cifar10.cli import data_flags, program
 
 # isort: split
 from absl import flags
-from absl.flags import FLAGS
 
 from cifar10.errors import UserError
 from cifar10.report import figures, text_report
 from cifar10.system import directories, files
 
+FLAGS = flags.FLAGS
 
-@program.start(__name__)
+
 def define_flags():
-    """Define the flags; check them after parsing."""
+    """Define the flags."""
     data_flags.define()
     data_flags.define_directory(
         'eval_dir',
@@ -76,7 +80,10 @@ def define_flags():
     flags.DEFINE_boolean('run_once', False, 'Evaluate the latest checkpoint and stop.')
     data_flags.define_checkpoint()
     flags.DEFINE_boolean('use_gpu', False, 'Evaluate on a GPU instead of the CPU.')
-    yield
+
+
+def check_flags():
+    """Raise UserError if flags contradict each other."""
     data_flags.check_directories_differ('eval_dir', 'checkpoint_dir', 'data_dir')
     if not FLAGS['data_dir'].using_default_value:
         data_flags.check_data_dir_exists()
@@ -85,6 +92,8 @@ def define_flags():
     if FLAGS.figures_dir and not figures.is_available():
         raise UserError('--figures_dir needs matplotlib: pip install matplotlib')
 
+
+program.parse(__name__, define_flags, check_flags)
 
 from cifar10 import evaluation, placement
 from cifar10.runs import run_directory
@@ -110,7 +119,6 @@ def checkpoints():
 
 def main():
     """Evaluate the checkpoints that the flags choose."""
-    data_flags.check_trusted('eval_dir', FLAGS.eval_dir)
     if FLAGS.predictions_file:
         files.check_writable(FLAGS.predictions_file)
     if FLAGS.figures_dir:

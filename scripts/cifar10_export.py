@@ -12,13 +12,16 @@ import sys
 # Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
+from cifar10.system import startup
+
+startup.start(__name__)
+
 from cifar10.cli import data_flags, program
 from cifar10.system import files
 
 
-@program.start(__name__)
 def define_flags():
-    """Define the flags; check them after parsing."""
+    """Define the flags."""
     data_flags.define_checkpoint()
     data_flags.define_directory(
         'export_dir',
@@ -29,10 +32,15 @@ def define_flags():
         'model_version', None, 'Number of the version. Default: the next number.', 0
     )
     data_flags.define_output_file('tflite_file', None, 'Also write this TensorFlow Lite file.')
-    yield
+
+
+def check_flags():
+    """Raise UserError if flags contradict each other."""
     data_flags.check_directories_differ('export_dir', 'checkpoint_dir')
     data_flags.check_checkpoint_exists()
 
+
+program.parse(__name__, define_flags, check_flags)
 
 from absl import flags
 
@@ -44,7 +52,6 @@ FLAGS = flags.FLAGS
 
 def main():
     """Export the checkpoint that the flags choose."""
-    data_flags.check_trusted('export_dir', FLAGS.export_dir)
     if FLAGS.tflite_file:
         files.check_writable(FLAGS.tflite_file)
     network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)

@@ -24,7 +24,7 @@ startup.start(__name__)
 
 from absl import flags
 
-from cifar10.cli import program
+from cifar10.cli import data_flags, program
 from cifar10.distributed import launcher
 from cifar10.errors import UserError
 
@@ -32,7 +32,16 @@ FLAGS = flags.FLAGS
 TRAINER = 'cifar10_distributed_train.py'
 
 
-def main(trainer_flags):
+def define_flags():
+    """Define the flags."""
+    data_flags.define_integer('num_ps', 1, 'Number of parameter servers; 0 for allreduce.', 0, 64)
+    data_flags.define_integer('num_workers', 2, 'Number of workers.', 1, 64)
+    data_flags.define_integer(
+        'max_restarts', 3, 'Maximum number of restarts in the whole launch.', 0, 10**6
+    )
+
+
+def main(*trainer_flags):
     """Run all tasks to their end; return the exit status."""
     if os.name == 'nt':
         raise UserError(
@@ -41,28 +50,20 @@ def main(trainer_flags):
     trainer = os.path.join(os.path.dirname(os.path.realpath(__file__)), TRAINER)
     return launcher.Launcher(
         [sys.executable, trainer],
-        trainer_flags,
+        list(trainer_flags),
         FLAGS.num_ps,
         FLAGS.num_workers,
         FLAGS.max_restarts,
     ).run()
 
 
+ARGUMENTS = program.parse(
+    __name__,
+    define_flags,
+    arguments='[-- FLAGS...]',
+    hint=f'; the flags of {TRAINER} come after --',
+    needs_tensorflow=False,
+)
+
 if __name__ == '__main__':
-    flags.DEFINE_integer(
-        'num_ps',
-        1,
-        'Number of parameter servers; 0 for allreduce.',
-        lower_bound=0,
-        upper_bound=64,
-    )
-    flags.DEFINE_integer('num_workers', 2, 'Number of workers.', lower_bound=1, upper_bound=64)
-    flags.DEFINE_integer(
-        'max_restarts',
-        3,
-        'Maximum number of restarts in the whole launch.',
-        lower_bound=0,
-        upper_bound=10**6,
-    )
-    program.parse(remainder='the flags of ' + TRAINER, needs_tensorflow=False)
-    program.run(main)
+    program.run(main, ARGUMENTS)

@@ -15,24 +15,28 @@ import sys
 # Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
+from cifar10.system import startup
+
+startup.start(__name__)
+
 from cifar10.cli import program, training_flags
 
 
-@program.start(__name__)
 def define_flags():
-    """Define the flags; check them after parsing."""
+    """Define the flags."""
     training_flags.define()
     training_flags.define_num_gpus()
     training_flags.define_placement()
-    yield
-    training_flags.check()
 
+
+program.parse(__name__, define_flags, training_flags.check)
 
 from absl import flags
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu, optimizer, placement, summaries, training
 from cifar10.cli import training_job
+from cifar10.hooks import outputs
 
 FLAGS = flags.FLAGS
 
@@ -76,7 +80,7 @@ def train(job, run):
 def main():
     """Prepare the data set and the train_dir, print the plan, and train."""
     job = training_job.prepare(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy)
-    with training_job.open_run(job) as run:
+    with outputs.open_run(FLAGS.train_dir, FLAGS.fresh, job) as run:
         training_job.print_plan(job, run)
         train(job, run)
 

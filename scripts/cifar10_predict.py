@@ -15,19 +15,23 @@ import sys
 # Import from this checkout.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
+from cifar10.system import startup
+
+startup.start(__name__)
+
 from cifar10.cli import data_flags, program
 
 # isort: split
 from absl import flags
-from absl.flags import FLAGS
 
 from cifar10.errors import UserError
 from cifar10.system import directories
 
+FLAGS = flags.FLAGS
 
-@program.start(__name__, metavar='IMAGE')
+
 def define_flags():
-    """Define the flags; check them after parsing."""
+    """Define the flags."""
     data_flags.define_checkpoint()
     data_flags.define_saved_model()
     data_flags.define_views()
@@ -41,7 +45,10 @@ def define_flags():
     flags.DEFINE_boolean('recursive', False, 'Also search subdirectories for images.')
     flags.DEFINE_boolean('json', False, 'Print one line of JSON per image.')
     flags.DEFINE_boolean('csv', False, 'Print comma-separated values.')
-    yield
+
+
+def check_flags():
+    """Raise UserError if flags contradict each other."""
     if FLAGS.json and FLAGS.csv:
         raise UserError('--json and --csv exclude each other: give one of them')
     for name in ('checkpoint_dir', 'checkpoint', 'num_views'):
@@ -55,6 +62,8 @@ def define_flags():
     else:
         data_flags.check_checkpoint_exists()
 
+
+ARGUMENTS = program.parse(__name__, define_flags, check_flags, 'IMAGE...')
 
 from cifar10.serving import prediction, trained_model
 from cifar10.system import signals
@@ -88,4 +97,4 @@ def main(*names):
 
 
 if __name__ == '__main__':
-    program.run(main)
+    program.run(main, ARGUMENTS)

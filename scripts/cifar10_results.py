@@ -57,6 +57,28 @@ def parse_runs(texts):
     return [text.split(':') for text in texts]
 
 
+def define_flags():
+    """Define the flags."""
+    flags.DEFINE_list(
+        'runs', None, 'Runs to compare, each NAME:TRAIN_DIR:EVAL_DIR, separated by commas.'
+    )
+    flags.DEFINE_list('at_epochs', [], 'Add rows for the first evaluation after these epochs.')
+    flags.DEFINE_list(
+        'target_precision', [], 'Add rows for the first evaluation with at least these precisions.'
+    )
+    data_flags.validate('runs', parse_runs)
+    for name in ('at_epochs', 'target_precision'):
+        data_flags.validate(name, parse_numbers)
+    data_flags.define_output_file(
+        'plot_file',
+        None,
+        'Plot precision against epochs and minutes to this file (.svg, .png); needs matplotlib.',
+    )
+
+
+program.parse(__name__, define_flags)
+
+
 def main():
     """Print the table and draw the plot."""
     from cifar10.benchmark import results
@@ -78,20 +100,4 @@ def main():
 
 
 if __name__ == '__main__':
-    flags.DEFINE_list(
-        'runs', None, 'Runs to compare, each NAME:TRAIN_DIR:EVAL_DIR, separated by commas.'
-    )
-    flags.DEFINE_list('at_epochs', [], 'Add rows for the first evaluation after these epochs.')
-    flags.DEFINE_list(
-        'target_precision', [], 'Add rows for the first evaluation with at least these precisions.'
-    )
-    data_flags.validate('runs', parse_runs)
-    for name in ('at_epochs', 'target_precision'):
-        data_flags.validate(name, parse_numbers)
-    data_flags.define_output_file(
-        'plot_file',
-        None,
-        'Plot precision against epochs and minutes to this file (.svg, .png); needs matplotlib.',
-    )
-    program.parse()
     program.run(main)

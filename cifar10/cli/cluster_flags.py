@@ -77,18 +77,9 @@ def define():
 
 
 def check():
-    """Raise UserError for contradictory flags; print those that override TF_CONFIG."""
+    """Raise UserError for contradictory flags."""
     training_flags.check()
-    cluster, task = cluster_from_flags()
-    for name, value in _tf_config().items():
-        flag = FLAGS[name].value
-        if (
-            flag is not None
-            and value not in ((), None)
-            and value != (tuple(flag) if isinstance(flag, list) else flag)
-        ):
-            shown = ','.join(value) if isinstance(value, tuple) else value
-            print(f'--{name} overrides TF_CONFIG ({shown})')
+    cluster, _ = cluster_from_flags()
     strategy_from_flags(cluster)
 
 

@@ -59,8 +59,8 @@ def define_output_file(name, default, description, extensions=('',)):
             raise UserError(f'the name of the file must end in {" or ".join(extensions)}')
         if os.path.islink(path):  # such as /dev/stdout, which must not be replaced
             raise UserError(f'{path} is a symbolic link: name a file')
-        if os.path.exists(path):
-            files.check_regular_file(path, 'name a file')
+        if os.path.isdir(path):
+            raise UserError(f'{path} is a directory: name a file')
 
     flags.DEFINE_string(name, default, description)
     validate(name, check)
@@ -99,20 +99,6 @@ def data_dir(dataset_name):
     return FLAGS.data_dir if is_set else defaults.get(dataset_name, FLAGS.data_dir)
 
 
-def check_trusted(name, path):
-    """Check `path`, the directory of the flag --NAME, if it is the default.
-
-    A directory that the user names is the user's decision.
-
-    Raises:
-      UserError: the default belongs to another user.
-    """
-    if FLAGS[name].using_default_value:
-        directories.check_trusted(
-            path, f'give another --{name}, or --{name}={path} if you trust this user'
-        )
-
-
 def files_dir(dataset_name):
     """Return the directory of the data files.
 
@@ -132,17 +118,12 @@ def check_data_dir_exists():
 
 
 def check_directories_differ(name, *others):
-    """Raise UserError if --NAME is the directory of another flag.
-
-    Subdirectories cifar-10-batches-bin and cifar-100-binary of the others count too.
-    """
+    """Raise UserError if --NAME is the directory of another flag."""
     for other in others:
         path = data_dir(FLAGS.dataset) if other == 'data_dir' else FLAGS[other].value
         if other == 'checkpoint_dir' and FLAGS.checkpoint not in ('latest', 'best'):
             other, path = 'checkpoint', os.path.dirname(os.path.abspath(FLAGS.checkpoint))
-        parts = '', dataset.CIFAR10.directory, dataset.CIFAR100.directory
-        paths = [os.path.realpath(os.path.join(path, part)) for part in parts]
-        if os.path.realpath(FLAGS[name].value) in paths:
+        if os.path.realpath(FLAGS[name].value) == os.path.realpath(path):
             raise UserError(
                 f'--{name}={FLAGS[name].value} is also the directory of --{other}: give two directories'
             )
@@ -174,8 +155,6 @@ def make(dataset_name, is_explicit=True):
     """
     path = files_dir(dataset_name)
     is_present = dataset_writer.is_present(dataset.find_files_dir(path))
-    if not is_present:
-        check_trusted('data_dir', data_dir(dataset_name))
     with signals.RaiseOnSignal():
         is_present = is_present or not is_explicit and use_copy(path)
         if FLAGS.label_mode and dataset_name != 'cifar100' and not is_present:
@@ -214,12 +193,12 @@ def define_checkpoint():
         'Directory of the checkpoints.',
         directories.check_checkpoint_dir,
     )
-    flags.DEFINE_string(
+    define_directory(
         'checkpoint',
         'latest',
         'Checkpoint: latest, best (saved by a trainer with --keep_best), or a path.',
+        directories.check_no_wildcards,
     )
-    validate('checkpoint', _check_checkpoint)
 
 
 def check_checkpoint_exists():
@@ -251,12 +230,6 @@ def define_views():
 
 def define_saved_model():
     """Define --saved_model_dir."""
-    flags.DEFINE_string(
+    define_directory(
         'saved_model_dir', None, 'SavedModel of cifar10_export.py, instead of a checkpoint.'
     )
-    validate('saved_model_dir', files.check_name)
-
-
-def _check_checkpoint(choice):
-    files.check_name(choice)
-    directories.check_no_wildcards(os.path.abspath(choice))

@@ -15,21 +15,12 @@ from cifar10.system import signals, startup
 
 FLAGS = flags.FLAGS
 
-_arguments = []  # of the main function, set by `parse`
-
-
 # Hints for TensorFlow errors that are not bugs, by class name.
 _HINTS = {
     'ResourceExhaustedError': ': not enough memory or disk space: choose a smaller --batch_size, or free some space',
     'NotFoundError': '',  # a file vanished
     'PermissionDeniedError': '',
 }
-
-
-def print_versions():
-    """Print the versions for a bug report."""
-    startup.import_tensorflow()
-    print(versions())
 
 
 def versions(config_proto=None):
@@ -47,70 +38,51 @@ def versions(config_proto=None):
     return f'cifar10 {__version__}, Python {platform.python_version()}, TensorFlow {tf.__version__}; {devices}'
 
 
-def start(name, commands=None, metavar=None):
-    """Return a decorator for the function that defines the flags of a script.
+def parse(name, define_flags, check=None, arguments=None, hint='', needs_tensorflow=True):
+    """Parse the command line of a script, then import TensorFlow; do nothing in a library.
 
-    It starts the script, and does nothing in a library. Flags are parsed after the function, or at
-    the `yield` of a generator, which then checks the flags. The import of TensorFlow takes seconds,
-    and follows the checks.
+    The import takes seconds, so mistakes are found first. A mistake ends the script with one line
+    on stderr and exit status 2. Contradictory flags give exit status 1.
 
     Args:
       name: the `__name__` of the script.
-      commands: see `parse`.
-      metavar: see `parse`.
-    """
-
-    def decorate(define_flags):
-        startup.start(name)
-        if name == '__main__':
-            steps = iter(define_flags() or [])
-            next(steps, None)
-            parse(commands, metavar=metavar, check=lambda: next(steps, None))
-        return define_flags
-
-    return decorate
-
-
-def parse(commands=None, remainder=None, check=None, needs_tensorflow=True, metavar=None):
-    """Parse the command line, then import TensorFlow.
-
-    The arguments of the main function are the command and its arguments, the positional arguments,
-    or the list of words after --. A mistake ends the script with one line on stderr and exit status
-    2. Contradictory flags give exit status 1.
-
-    Args:
-      commands: names of the arguments of each command; None if there are no commands.
-      remainder: name of the words after --, such as 'the flags of the trainer', or None.
+      define_flags: a function that defines the flags.
       check: a function that raises UserError if flags contradict each other.
-      needs_tensorflow: a bool, or the commands that need TensorFlow.
-      metavar: name of the positional arguments (at least one), such as 'IMAGE', or None.
+      arguments: the positional arguments. None: flags only. A name like 'IMAGE...': at least one.
+        '[FLAGS...]': any number. A dict from commands to the names of their arguments: a command.
+      hint: end of the message about an unknown flag.
+      needs_tensorflow: False if the script imports TensorFlow itself, or not at all.
+
+    Returns:
+      The positional arguments; none in a library.
     """
+    if name != '__main__':
+        return []
     startup.protect_stdout()
+    define_flags()
     app.define_help_flags()
     flags.DEFINE_boolean(
         'version',
         False,
         'Print the versions of this package, Python and TensorFlow, the CPU and the GPUs.',
     )
-    if '--version' in sys.argv:  # has priority over mistakes
-        print_versions()
-        sys.exit()
     for module, module_flags in FLAGS.flags_by_module_dict().items():
         if module.startswith('cifar10.'):  # for --help
             for flag in module_flags:
                 FLAGS.register_key_flag_for_module(sys.argv[0], flag)
-    _arguments[:] = _parse(sys.argv, commands, remainder, metavar)
+    words = _parse(sys.argv, arguments, hint)
     try:
         if check:
             check()
     except errors.UserError as error:
         _fail(1, f'error: {error}')
-    if needs_tensorflow is True or needs_tensorflow and _arguments[0] in needs_tensorflow:
+    if needs_tensorflow:
         startup.import_tensorflow()
+    return words
 
 
-def run(main):
-    """Call `main` with the arguments from `parse`; exit with the status that `main` returns.
+def run(main, arguments=()):
+    """Call main(*arguments); exit with the status that it returns.
 
     A UserError, an OSError or an error of _HINTS gives one line on stderr and exit status 1. A
     signal gives one line (a closed pipe none) and 128 + its number. Other errors keep their
@@ -120,50 +92,45 @@ def run(main):
         from cifar10.system import machine
 
         machine.set_up_tensorflow()
-    app.run(lambda _: _call(main, _arguments), flags_parser=lambda argv: argv)
+    app.run(lambda _: _call(main, arguments), flags_parser=lambda argv: argv)
 
 
-def _parse(argv, commands, remainder, metavar):
-    """Return the arguments of the main function."""
-    remaining = []
-    if remainder and '--' in argv:
-        argv, remaining = argv[: argv.index('--')], argv[argv.index('--') + 1 :]
+def _parse(argv, arguments, hint):
+    """Return the positional arguments."""
     try:
         # absl has -help and -?, but no -h.
-        arguments = FLAGS(['--help' if word == '-h' else word for word in argv])[1:]
+        words = FLAGS([argv[0], '--help'] if argv[1:2] == ['-h'] else argv)[1:]
         if FLAGS['log_dir'].present:  # a flag of absl without effect
             raise flags.UnrecognizedFlagError('log_dir', f'--log_dir={FLAGS.log_dir}')
     except (flags.Error, ValueError) as error:  # ValueError: from flags of absl
-        message = _describe_error(error, remainder)
-        _fail(2, f'error: {message}; --help lists the flags')
+        _fail(2, f'error: {_describe_error(error, hint)}; --help lists the flags')
     except SystemExit:  # --help has been printed; absl exits with 1
         _end(0)
-    expected = [metavar + '...'] if metavar else []
-    if commands:
-        command = arguments[0] if arguments else ''
-        expected = [command if command in commands else '|'.join(commands)]
-        expected += commands.get(command, ())
-        is_valid = command in commands and len(arguments) == len(expected)
+    if FLAGS.version:
+        startup.import_tensorflow()
+        print(versions())
+        _end(0)
+    if isinstance(arguments, dict):
+        names = arguments.get(words[0]) if words else None
+        is_valid = names is not None and len(words) == 1 + len(names) and '' not in words
+        expected = '|'.join(arguments) if names is None else ' '.join([words[0], *names])
     else:
-        is_valid = len(arguments) == len(expected) or metavar and arguments
-    if '' in arguments or not is_valid:
-        _fail(
-            2,
-            f'error: the arguments must be {" ".join(expected) or "flags only"}, not '
-            f'{" ".join(map(repr, arguments)) or "none"}; --help explains the usage',
-        )
-    return [remaining] if remainder else arguments
+        expected = arguments or 'flags only'
+        is_valid = bool(words) == bool(arguments) or expected.startswith('[')
+    if not is_valid:
+        given = ' '.join(map(repr, words)) or 'none'
+        _fail(2, f'error: the arguments must be {expected}, not {given}; --help explains the usage')
+    return words
 
 
-def _describe_error(error, remainder):
+def _describe_error(error, hint):
     """Return the message and the remedy for an error of the parser of flags."""
+    message = ' '.join(str(error).split())
     if isinstance(error, flags.UnrecognizedFlagError):
         known = {flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])}
-        remedy = flag_remedies.find_remedy(error.flagvalue, known, bool(remainder))
-        if remedy:
-            return f'{error.flagvalue} is unknown: {remedy}'
-    hint = f'; {remainder} come after --' if remainder else ''
-    return ' '.join(str(error).split()) + hint
+        remedy = flag_remedies.find_remedy(error.flagvalue, known)
+        message = f'{error.flagvalue} is unknown: {remedy}' if remedy else message + hint
+    return message
 
 
 def _call(main, arguments):

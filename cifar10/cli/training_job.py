@@ -1,4 +1,4 @@
-"""Job of the training flags, lock of the train_dir, and plan.
+"""Job of the training flags, and plan.
 
 A trainer prints the plan at the start and writes it for TensorBoard.
 """
@@ -7,12 +7,11 @@ import math
 
 from absl import flags
 
-from cifar10 import optimizer, placement, training
+from cifar10 import optimizer, placement
 from cifar10.cli import data_flags, program, training_flags
 from cifar10.config import CLASSIC, Intervals
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
-from cifar10.hooks import outputs
 from cifar10.runs import checkpoint_files, run_directory
 from cifar10.system import machine
 from cifar10.system.machine import Threads
@@ -108,20 +107,6 @@ def check_division(num_devices, devices_per_tower):
         )
 
 
-def open_run(job, is_first=True):
-    """Lock --train_dir; return the context manager of a ChiefRun (see outputs.open_run).
-
-    Args:
-      job: a Job.
-      is_first: False after a recovery: --fresh must not move the run that this process started.
-
-    Raises:
-      UserError: see data_flags.check_trusted and outputs.open_run.
-    """
-    data_flags.check_trusted('train_dir', FLAGS.train_dir)
-    return outputs.open_run(FLAGS.train_dir, FLAGS.fresh and is_first, job)
-
-
 def print_plan(job, run, cluster_line=None):
     """Print the plan; the run writes it for the tab Text of TensorBoard.
 
@@ -174,10 +159,7 @@ def _plan_lines(job, first_step, is_single_process):
 
 
 def _placement(job, is_single_process):
-    """Return the lines about GPUs or several devices: layers, speed, weights.
-
-    A worker of a cluster prints the placement of its variables after it has built its graph.
-    """
+    """Return the lines about GPUs or several devices: layers, speed, weights (in one process)."""
     is_gpu, is_alone = machine.is_gpu(job.devices[0]), len(job.devices) == 1
     lines = []
     if job.devices_per_tower > 1:
@@ -190,18 +172,11 @@ def _placement(job, is_single_process):
         lines.append(
             f'Speed: {len(job.devices)} CPU devices share the same cores and are not faster than one'
         )
-    if not is_single_process or is_alone and not is_gpu:
-        return lines
-    if job.devices_per_tower > 1 or job.variable_strategy != 'cpu' and not is_alone:
-        return lines + training.placement_stats(job).format_lines(
-            'Weights', job.variable_strategy, 'per step'
+    if is_single_process and (is_gpu or not is_alone):
+        lines.append(
+            f'Weights: on {", ".join(job.variable_devices)} (--variable_strategy={job.variable_strategy})'
         )
-    # All weights are on one device, so no placement has to be counted.
-    line = f'Weights: on {job.variable_devices[0]} (--variable_strategy={job.variable_strategy})'
-    if is_gpu and job.variable_strategy == 'cpu':
-        faster = 'first_device' if is_alone else 'spread, if the GPUs have fast links'
-        line += f'; estimated to be faster: {faster}'
-    return lines + [line]
+    return lines
 
 
 def _recipe(hparams):

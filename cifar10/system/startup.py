@@ -15,37 +15,22 @@ import tempfile
 from cifar10 import errors
 from cifar10.system import signals
 
-_SCRIPTS = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))), 'scripts'
-)
-_is_started = False
-
-
-def start_early():
-    """Start a script of this package before its other imports; do nothing in a library."""
-    global _is_started
-    path = getattr(sys.modules['__main__'], '__file__', None) or ''
-    if os.path.dirname(os.path.realpath(path)) == _SCRIPTS:
-        start('__main__')
-        _check_packages()
-        _is_started = True
-
 
 def start(name):
-    """Set up the standard streams, the umask and the signal handlers of a script.
+    """Start a script: open its standard streams, handle signals, check the packages.
 
-    Does nothing in a library or in a started script.
+    It comes before the other imports, which could fail on a missing package. It does nothing in a
+    library. In a child process of multiprocessing, it imports TensorFlow.
 
     Args:
       name: the `__name__` of the script.
     """
-    # '__mp_main__' is the script in a child process of multiprocessing.
-    if name not in ('__main__', '__mp_main__') or _is_started:
+    if name not in ('__main__', '__mp_main__'):
         return
     _open_standard_streams()
-    os.umask(os.umask(0o022) | 0o002)  # no world-writable files
     if name == '__main__':
         signals.install_handlers()
+        _check_packages()
     else:
         import_tensorflow()
 
