@@ -250,7 +250,6 @@ def _read_class_names(path, num_classes):
     hint = 'correct or delete it'
     if not os.path.exists(path):
         return None
-    files.check_regular_file(path, hint)
     with open(path, encoding='utf-8', errors='replace') as names_file:
         names = names_file.read().split()
     try:

@@ -36,7 +36,6 @@ def lock_files_dir(data_dir, dataset_spec=dataset.CIFAR10):
     if is_present(data_dir, dataset_spec):
         yield None
         return
-    files.check_name(data_dir)
     path = dataset.files_dir(data_dir, dataset_spec)
     with _lock_parent(path):
         if is_present(data_dir, dataset_spec):

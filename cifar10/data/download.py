@@ -6,7 +6,6 @@ import os
 from cifar10 import errors
 from cifar10.data import dataset, dataset_writer, published, transport
 from cifar10.errors import UserError
-from cifar10.system import directories
 
 DATA_URL = 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz'  # as in the books
 # Directories of torchvision, Keras, TensorFlow Datasets (two layouts) and the books.
@@ -23,18 +22,14 @@ _USUAL_PLACES = (
 def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=None, md5=None):
     """Write CIFAR-10 to cifar-10-batches-bin, unless the files exist; see `obtain`.
 
-    The default directory must not belong to another user.
-
     Args:
       data_dir: cifar-10-batches-bin or its parent. Another data set in this directory is kept.
       data_url: URL of the archive. Default: the hosts in cifar10.data.published.
       md5: hexadecimal MD5 of the archive at `data_url`. Default: the published one.
 
     Raises:
-      UserError: see `obtain`; or the default directory belongs to another user.
+      UserError: see `obtain`.
     """
-    if data_dir == dataset.DATA_DIR and not dataset_writer.is_present(data_dir):
-        directories.check_trusted(data_dir, 'give another directory')
     source = published.CIFAR10
     if md5:
         archive = published.archive_of_url(source, data_url or DATA_URL)

@@ -1,4 +1,4 @@
-"""Verification of data files: size, labels, checksums, changes during a run."""
+"""Verification of data files: size, labels, checksums."""
 
 import functools
 import os
@@ -11,8 +11,6 @@ from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.system import files
 
-# in the error message of input.check_labels
-CHANGED_MESSAGE = 'a data file has changed'
 _CHUNK_RECORDS = 1000
 _HINT = 'replace it with a good copy'
 
@@ -75,19 +73,17 @@ def total_checksum(split):
     """Return a checksum of the CRC-32s of the files of a Split, as eight hexadecimal digits.
 
     Raises:
-      UserError: a file is missing or is no regular file.
+      UserError: a file is missing.
     """
     for path in split.paths:
         check_file(path)
-    checksums = [_checksum(path, split.label_weights) for path in split.paths]
+    checksums = [_file_stats(path, split.label_weights)[2] for path in split.paths]
     return f'{zlib.crc32(repr(checksums).encode()):08x}'
 
 
 def check_file(path):
-    """Raise UserError unless a data file is an existing regular file."""
-    try:
-        files.check_regular_file(path, _HINT)
-    except (FileNotFoundError, NotADirectoryError):
+    """Raise UserError unless a data file exists."""
+    if not os.path.isfile(path):
         raise UserError(
             f'{path} is missing: restore it, get a data set with `cifar10_dataset.py download` or '
             '`cifar10_dataset.py synthetic`, or set --data_dir to the directory that holds '
@@ -124,11 +120,6 @@ def _verify_file(split, file):
     return counts[:num_classes]
 
 
-def _checksum(path, label_weights):
-    _, _, crc = _file_stats(path, label_weights)
-    return crc
-
-
 def _file_stats(path, label_weights):
     """Return the size of a file, the counts of all possible labels, int64 [n], and the CRC-32.
 
@@ -152,40 +143,3 @@ def _cached_file_stats(path, label_weights, unused_cache_key):
         num_bytes += len(chunk)
         crc = zlib.crc32(chunk, crc)
     return num_bytes, counts, crc
-
-
-class Snapshot:
-    """Size, times and checksum of each file at the start of a run."""
-
-    def __init__(self, split):
-        """Take the snapshot; raise UserError unless all files are regular files."""
-        self._label_weights = split.label_weights
-        self._files = {}
-        for path in split.paths:
-            check_file(path)
-            self._files[path] = os.stat(path), _checksum(path, split.label_weights)
-
-    def find_change(self):
-        """Return a line about the first changed file, or None.
-
-        Only os.stat is used if possible, because opening a FIFO could block. If only the ctime
-        differs, the checksum decides, because permissions and hard links also change the ctime.
-        """
-        for path, (before, checksum) in self._files.items():
-            try:
-                now = os.stat(path)
-                file_type = files.special_file_type(now.st_mode)
-                if file_type:
-                    return f'{path} is now {file_type}'
-                if now.st_size != before.st_size:
-                    return f'{path} has changed: it had {before.st_size} bytes, now {now.st_size}'
-                if now.st_mtime_ns != before.st_mtime_ns or (
-                    now.st_ctime_ns != before.st_ctime_ns
-                    and _checksum(path, self._label_weights) != checksum
-                ):
-                    return f'{path} has changed since the start'
-            except FileNotFoundError:
-                return f'{path} has been removed'
-            except OSError as error:
-                return f'{path} can no longer be read ({error.strerror})'
-        return None

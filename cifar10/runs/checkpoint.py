@@ -1,7 +1,6 @@
 """Reading and validation of checkpoints."""
 
 import os
-import re
 from typing import Dict, NamedTuple
 
 import numpy as np
@@ -10,7 +9,6 @@ import tensorflow.compat.v1 as tf
 from cifar10 import errors
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint_files
-from cifar10.system import directories, files
 
 _AVERAGE_SUFFIX = '/ExponentialMovingAverage'
 
@@ -35,7 +33,6 @@ def read_latest(directory):
     Raises:
       UserError: there is a checkpoint or a list, but no intact checkpoint.
     """
-    directories.check_checkpoint_dir(directory)
     state_file = os.path.join(directory, checkpoint_files.CHECKPOINT_STATE_FILE)
     before = checkpoint_files.fingerprint(directory)
     latest = checkpoint_files.latest_checkpoint(directory)
@@ -76,13 +73,9 @@ def read(path):
     """
     directory, name = os.path.split(path)
     # Before TensorFlow 0.12, a checkpoint was one file, without a suffix.
-    form = re.compile(re.escape(name) + r'(\.index|\.data-\d+-of-\d+)?')
-    parts = list(filter(form.fullmatch, checkpoint_files.file_names(directory)))
-    if name not in parts and name + '.index' not in parts:
+    if not {name, name + '.index'} & set(checkpoint_files.file_names(directory)):
         raise UserError(f'The checkpoint {path} is missing')
     try:
-        for part in parts:
-            files.check_regular_file(os.path.join(directory, part), 'it cannot be read')
         reader = tf.train.load_checkpoint(path)
         values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
         number = name.rsplit('-', 1)[-1]
@@ -93,7 +86,6 @@ def read(path):
             raise ValueError(f'its global_step is {np.array2string(step, threshold=3)}')
         return Checkpoint(path, int(step), values)
     except (
-        UserError,
         tf.errors.OpError,
         RuntimeError,
         ValueError,

@@ -9,7 +9,6 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
 from cifar10.errors import UserError
-from cifar10.system import files
 
 PREFIX = 'model.ckpt'
 CHECKPOINT_STATE_FILE = 'checkpoint'  # list written by a tf.train.Saver
@@ -29,9 +28,6 @@ def candidates(directory):
     The latest checkpoint of the list is first; the others follow by descending step. A checkpoint
     of a later step that is newer than the list precedes all: the trainer was killed before it
     updated the list.
-
-    Raises:
-      UserError: the list is no regular file.
     """
     found = filter(None, map(_INDEX.fullmatch, file_names(directory)))
     steps = {os.path.join(directory, match.group(1)): int(match.group(2)) for match in found}
@@ -47,11 +43,7 @@ def candidates(directory):
 
 
 def latest_checkpoint(directory):
-    """Return the path of the latest checkpoint in the directory's list, or None.
-
-    Raises:
-      UserError: the list is no regular file.
-    """
+    """Return the path of the latest checkpoint in the directory's list, or None."""
     state = _state(directory)
     return state.model_checkpoint_path if state else None
 
@@ -64,9 +56,6 @@ def listed_checkpoints(directory, last=None):
     Args:
       directory: the directory.
       last: a path to append, listed or not.
-
-    Raises:
-      UserError: the list is no regular file.
     """
     state = _state(directory)
     paths = [path for path in (state.all_model_checkpoint_paths if state else []) if path != last]
@@ -84,13 +73,9 @@ def _state(directory):
     state_file = os.path.join(directory, CHECKPOINT_STATE_FILE)
     if not os.path.exists(state_file):
         return None
-    files.check_regular_file(state_file, 'remove it to use the newest checkpoint')
     try:
-        state = tf.train.get_checkpoint_state(directory)
-        if state:
-            files.check_name(state.model_checkpoint_path)
-        return state
-    except (ValueError, OSError, tf.errors.OpError, UserError):  # a damaged list
+        return tf.train.get_checkpoint_state(directory)
+    except (ValueError, OSError, tf.errors.OpError):  # a damaged list
         return None
 
 

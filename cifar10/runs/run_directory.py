@@ -67,7 +67,7 @@ def lock(train_dir, fresh, job):
     directories.make(train_dir)
     if fresh and any(map(_RUN_FILE.fullmatch, checkpoint_files.file_names(train_dir))):
         with directories.Lock(train_dir, busy_message):
-            _move_aside(train_dir, job.dataset.directory)
+            _move_aside(train_dir)
         directories.make(train_dir)
     with directories.Lock(train_dir, busy_message) as train_dir_lock:
         resumed = checkpoint.read_latest(train_dir)
@@ -124,12 +124,7 @@ def has_ended(train_dir, last_step=None):
     return any(number.isdigit() and int(number) >= last_step for number in numbers)
 
 
-def _move_aside(train_dir, data_dir):
-    data_path = os.path.realpath(data_dir)
-    if (data_path + os.sep).startswith(os.path.realpath(train_dir) + os.sep):
-        raise UserError(
-            f'--fresh would move the data in {data_path} together with {train_dir}: give another --train_dir'
-        )
+def _move_aside(train_dir):
     aside = f'{train_dir}.{time.strftime("%Y%m%d-%H%M%S")}'
     try:
         os.rename(train_dir, aside)

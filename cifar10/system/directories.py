@@ -1,4 +1,4 @@
-"""Directories: trust, creation, atomic writing, locks."""
+"""Directories: creation, atomic writing, locks."""
 
 import contextlib
 import glob
@@ -10,7 +10,6 @@ import tempfile
 import time
 
 from cifar10.errors import UserError
-from cifar10.system import files
 
 try:
     import fcntl
@@ -23,46 +22,19 @@ _INCOMPLETE = '.cifar10-incomplete-'
 _JUST_MOVED = 'has just been moved or removed by another process: start again'
 
 
-def check_trusted(path, remedy):
-    """Check that no other user has planted `path`, a default directory below /tmp.
-
-    That user could redirect or replace the files of this process. Root is trusted.
-
-    Args:
-      path: the directory.
-      remedy: end of the message.
-
-    Raises:
-      UserError: the directory or link belongs to another user.
-    """
-    if (
-        hasattr(os, 'getuid')  # Windows has no user ids.
-        and os.path.lexists(path)
-        and os.lstat(path).st_uid not in (os.getuid(), 0)
-    ):
-        raise UserError(
-            f'{path} belongs to another user, in a place where every user can write: {remedy}'
-        )
-
-
 def check_checkpoint_dir(directory):
-    """Check that `directory` is not a file, and that its name is not a pattern for TensorFlow.
-
-    With * ? [ ] or a backslash in a checkpoint's name, TensorFlow would read, or delete, files in
-    other directories.
-
-    Raises:
-      UserError: `directory` or a parent is not a directory, or the name is invalid.
-    """
-    files.check_name(directory)
-    path = os.path.abspath(directory)
-    files.check_name(path)
-    check_no_file(path)
-    check_no_wildcards(path)
+    """Raise UserError if `directory` is a file, or a pattern for TensorFlow."""
+    check_no_file(directory)
+    check_no_wildcards(directory)
 
 
 def check_no_wildcards(path):
-    """Raise UserError if `path` is a pattern for TensorFlow; see check_checkpoint_dir."""
+    """Raise UserError if `path` is a pattern for TensorFlow.
+
+    With * ? [ ] or a backslash in a checkpoint's name, TensorFlow would read, or delete, files in
+    other directories.
+    """
+    path = os.path.abspath(path)
     if any(character in path for character in '*?[]\\' if character != os.sep):
         raise UserError(
             f'{path} has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern: rename it, or give another '
@@ -99,9 +71,8 @@ def make(path):
     """Make the directory `path` and its parents if they do not exist.
 
     Raises:
-      UserError: the directory cannot be made, or its name is invalid.
+      UserError: the directory cannot be made.
     """
-    files.check_name(path)
     check_no_file(path)
     try:
         os.makedirs(path, exist_ok=True)

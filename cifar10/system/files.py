@@ -1,4 +1,4 @@
-"""Files: valid names, regular files, atomic writing."""
+"""Files: valid names, checksums, JSON, atomic writing."""
 
 import contextlib
 import errno
@@ -6,25 +6,16 @@ import hashlib
 import itertools
 import json
 import os
-import stat
 
 from cifar10 import errors
 from cifar10.errors import UserError
-
-_SPECIAL_FILE_TYPES = [
-    (stat.S_ISDIR, 'a directory'),
-    (stat.S_ISFIFO, 'a FIFO'),
-    (stat.S_ISSOCK, 'a socket'),
-    (stat.S_ISCHR, 'a device'),
-    (stat.S_ISBLK, 'a device'),
-]
 
 
 def check_name(path):
     """Check that `path` is the same local path for TensorFlow and Python.
 
     Raises:
-      UserError: the name is remote, not UTF-8, or has control characters.
+      UserError: the name is remote or not UTF-8.
     """
     if '://' in path:
         raise UserError(f'{path} is not a local path: give a local one')
@@ -37,29 +28,6 @@ def check_name(path):
             f'{path.encode(errors="backslashreplace").decode()} is not UTF-8, which TensorFlow needs: give '
             'another name, or use a UTF-8 locale'
         )
-    if any(character < ' ' or '\x7f' <= character <= '\x9f' for character in path):
-        raise UserError(f'{path!r} has control characters: give another name')
-
-
-def special_file_type(mode):
-    """Return the file type of an `st_mode`, like 'a FIFO'; None for a regular file."""
-    return next((file_type for is_type, file_type in _SPECIAL_FILE_TYPES if is_type(mode)), None)
-
-
-def check_regular_file(path, hint):
-    """Check that `path` is a regular file, because reading a FIFO or device may never end.
-
-    Args:
-      path: the file.
-      hint: the remedy in the error.
-
-    Raises:
-      UserError: the path is not a regular file.
-      OSError: the path does not exist.
-    """
-    file_type = special_file_type(os.stat(path).st_mode)
-    if file_type:
-        raise UserError(f'{path} is {file_type}, not a file: {hint}')
 
 
 def digest(path, algorithm):
@@ -85,7 +53,6 @@ def read_json(path, validate, hint):
     if not os.path.lexists(path):
         return None
     try:
-        check_regular_file(path, hint)
         with open(path, encoding='utf-8') as file:
             return validate(json.load(file))
     except (

@@ -7,7 +7,6 @@ import re
 from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
-from tensorflow.python.client import device_lib
 
 _SUB_BATCHES_PER_CORE = 2  # more than one, to balance the load
 _MIN_EXAMPLES_PER_SUB_BATCH = 8  # Smaller sub-batches are slower.
@@ -135,6 +134,8 @@ def gpu_names(config=None):
     """
     if not tf.config.experimental.list_physical_devices('GPU'):
         return []
+    from tensorflow.python.client import device_lib  # TensorFlow 1.15 has no public function
+
     config = config or tf.ConfigProto(gpu_options=tf.GPUOptions(allow_growth=True))
     devices = [
         device for device in device_lib.list_local_devices(config) if device.device_type == 'GPU'

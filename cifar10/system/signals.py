@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import select
 import signal
 import socket
 import sys
@@ -39,20 +38,12 @@ def exit_immediately(signum, frame=None):
     for child in child_pids:
         with contextlib.suppress(OSError):
             os.kill(child, _KILL)
-    if signum != BROKEN_PIPE_SIGNAL and _can_write():
+    if signum != BROKEN_PIPE_SIGNAL:
         name = signal.Signals(signum).name
         line = f'{os.path.basename(sys.argv[0])}: interrupted ({name})\n'
         with contextlib.suppress(OSError):
             os.write(stderr_fd, line.encode())
     os._exit(128 + signum)
-
-
-def _can_write():
-    """Return True if a write to stderr does not block."""
-    try:  # On Windows, select takes sockets only.
-        return os.name == 'nt' or bool(select.select([], [stderr_fd], [], 1)[1])
-    except OSError:  # stderr is closed.
-        return False
 
 
 def install_handlers():
@@ -95,9 +86,11 @@ def _is_repeated(signum, first):
 
 
 def restore_handlers():
-    """Restore the handlers from before install_handlers, and end its thread."""
+    """Restore the state from before install_handlers."""
     signal.set_wakeup_fd(-1)
     _set(_initial_handlers)
+    _initial_handlers.clear()
+    _received_signals.clear()
     if _watch:
         writer, thread = _watch
         _watch.clear()

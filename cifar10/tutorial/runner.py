@@ -13,7 +13,7 @@ import traceback
 import types
 
 from cifar10.errors import UserError, warn
-from cifar10.system import files, signals
+from cifar10.system import signals
 from cifar10.tutorial import error_hints, modules, program_flags, sessions, tf1
 
 # Line of a notebook that is not Python: magic, shell command, its result, request for help.
@@ -105,7 +105,6 @@ def _compile_program(path):
     """Return the code objects of a program or notebook, and True for a notebook."""
     remedy = 'give the path of a Python file or a notebook'
     try:
-        files.check_regular_file(path, remedy)
         with open(path, 'rb') as opened:
             source = opened.read()
         try:
