@@ -18,7 +18,6 @@ from cifar10.system import signals
 CHIEF_GRACE_SECS = 30  # for the chief's last checkpoint after a signal
 PS_GRACE_SECS = 10  # for the end of the parameter servers after the workers
 GRACE_SECS = 5  # for the end of other tasks
-STOPPED_TIMEOUT_SECS = 10  # until a stopped task is killed
 _POLL_SECS = 0.05
 
 _OWN_FLAG = re.compile('--?(ps_hosts|worker_hosts|job_name|task_index)(=.*)?', re.DOTALL)
@@ -32,7 +31,7 @@ class Launcher:
 
     A task is restarted after a signal or EX_TEMPFAIL. In an all-reduce, all tasks are restarted.
     Other statuses except 0 end all tasks. Exception: if a port is in use before any task has
-    trained, all tasks are restarted on other ports. Stopped tasks are killed: the others wait.
+    trained, all tasks are restarted on other ports.
 
     Workers get equal shares of the cores, if possible, and groups of --num_gpus GPUs. Workers share
     cores or GPUs if there are too few. Parameter servers get no GPUs.
@@ -156,7 +155,7 @@ class Launcher:
                 return status if status > 0 else 128 - status
 
     def _poll(self):
-        """Print the tasks' new lines, and kill stopped tasks.
+        """Print the tasks' new lines.
 
         Raises:
           signals.SignalInterrupt: after the first signal, once.
@@ -164,11 +163,7 @@ class Launcher:
         time.sleep(_POLL_SECS)
         for task in self._tasks.values():
             task.print_lines()
-            if not task.has_ended() and task.stopped_secs() > STOPPED_TIMEOUT_SECS:
-                errors.warn(
-                    f'{task.name} has been stopped for {STOPPED_TIMEOUT_SECS} s: it is killed'
-                )
-                task.kill()
+            task.has_ended()
         if self._stop.received_signal and not self._is_stopping:
             self._is_stopping = True
             raise signals.SignalInterrupt(self._stop.received_signal)

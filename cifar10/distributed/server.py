@@ -130,20 +130,15 @@ def read_task_info(address):
         return 'it does not answer'
 
 
-def _query_all(query, cluster, tasks):
+def query_all(query, cluster, tasks):
     """Return a dict from Tasks to the results of query(address), run in parallel."""
     with futures.ThreadPoolExecutor(len(tasks) or 1) as pool:
         return dict(zip(tasks, pool.map(query, map(cluster.address, tasks))))
 
 
-def read_task_infos(cluster, tasks):
-    """Return a dict from each Task to the result of `read_task_info`."""
-    return _query_all(read_task_info, cluster, tasks)
-
-
 def unreachable_tasks(cluster, tasks):
     """Return the Tasks that accept no connection."""
-    return [task for task, error in _query_all(_connection_error, cluster, tasks).items() if error]
+    return [task for task, error in query_all(_connection_error, cluster, tasks).items() if error]
 
 
 def missing_tasks(cluster, task_infos):
@@ -153,7 +148,7 @@ def missing_tasks(cluster, task_infos):
 
     Args:
       cluster: the Cluster of this process.
-      task_infos: the result of `read_task_infos`.
+      task_infos: a dict from each Task to the result of `read_task_info`.
 
     Returns:
       A list of texts like 'worker 1 (host:2222: Connection refused)'.

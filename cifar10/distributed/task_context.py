@@ -184,12 +184,15 @@ class TaskContext:
         self.watchdog.reset()
 
     def read_task_infos(self, tasks):
-        """Return the result of server.read_task_infos.
+        """Return a dict from each Task to the result of server.read_task_info."""
+        task_infos = server.query_all(server.read_task_info, self.cluster, tasks)
+        for task, task_info in task_infos.items():
+            if isinstance(task_info, server.TaskInfo) and (self.task.is_chief or task.is_chief):
+                self._has_connected = True
+        return task_infos
 
-        Raises:
-          UserError: a task was started with other addresses.
-        """
-        task_infos = self._read_task_infos(tasks)
+    def check_addresses(self, task_infos):
+        """Raise UserError if a task was started with other addresses."""
         for other, task_info in task_infos.items():
             if (
                 isinstance(task_info, server.TaskInfo)
@@ -199,14 +202,6 @@ class TaskContext:
                 raise UserError(
                     f'{name} was started with {task_info.cluster}, but {own} with {self.cluster.flags_string}: give all tasks the same'
                 )
-        return task_infos
-
-    def _read_task_infos(self, tasks):
-        task_infos = server.read_task_infos(self.cluster, tasks)
-        for task, task_info in task_infos.items():
-            if isinstance(task_info, server.TaskInfo) and (self.task.is_chief or task.is_chief):
-                self._has_connected = True
-        return task_infos
 
     def wait_for_workers_to_leave(self, state_variables):
         """Wait until all reachable workers have left, at most for the stall timeout."""
@@ -235,7 +230,7 @@ class TaskContext:
         others = [
             task for task in self.cluster.ps_tasks + self.cluster.worker_tasks if task != self.task
         ]
-        awaited = ', '.join(server.missing_tasks(self.cluster, self._read_task_infos(others)))
+        awaited = ', '.join(server.missing_tasks(self.cluster, self.read_task_infos(others)))
         if self._has_connected or not others:
             return phase, awaited, ''
         who = 'no other task has ever' if self.task.is_chief else 'the chief has never'

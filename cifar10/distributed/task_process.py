@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 from cifar10.distributed.cluster import EX_TEMPFAIL
 from cifar10.system import signals
@@ -60,7 +59,6 @@ class TaskProcess:
         if cores:
             with contextlib.suppress(ProcessLookupError):  # the process has ended
                 os.sched_setaffinity(self._process.pid, cores)
-        self._last_running = time.monotonic()
         self._lines = queue.Queue()
         self._readers = [
             threading.Thread(target=self._read, args=(pipe,), daemon=True)
@@ -94,16 +92,6 @@ class TaskProcess:
                 reader.join(timeout=1)  # Another process may hold the pipe open.
             self.print_lines()
         return self.status is not None
-
-    def stopped_secs(self):
-        """Return the seconds since SIGSTOP; 0 if the process runs, or without os.waitid."""
-        options = os.WSTOPPED | os.WNOHANG | os.WNOWAIT if hasattr(os, 'waitid') else None
-        is_stopped = False
-        with contextlib.suppress(ChildProcessError):  # the process has just ended
-            is_stopped = options and os.waitid(os.P_PID, self._process.pid, options)
-        if not is_stopped:
-            self._last_running = time.monotonic()
-        return time.monotonic() - self._last_running
 
     def terminate(self):
         """Send SIGTERM."""

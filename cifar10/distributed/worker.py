@@ -151,6 +151,7 @@ class Worker(tf.train.SessionRunHook):
             raise error
         self.context.set_phase(CONNECTING)
         task_infos = self.context.read_task_infos(needed)
+        self.context.check_addresses(task_infos)
         lost = {
             task: task_info for task, task_info in task_infos.items() if isinstance(task_info, str)
         }
@@ -261,6 +262,7 @@ class Worker(tf.train.SessionRunHook):
             missing = server.unreachable_tasks(self.cluster, others)
         else:
             self._task_infos = self.context.read_task_infos(others)
+            self.context.check_addresses(self._task_infos)
             missing = [
                 state_task
                 for state_task, task_info in self._task_infos.items()
@@ -310,8 +312,6 @@ class Worker(tf.train.SessionRunHook):
         self._update = worker_update
         if self.initializes_variables and not self._owns_variables:
             variable_placement.print_variable_sizes(tf.global_variables())
-        if self.job.devices_per_tower > 1 or self.job.variable_strategy != 'cpu':
-            variable_placement.print_layout(self, worker_update, self._copies)
         return SessionSettings(
             server.config_with_device_filters(
                 self.cluster.ps_tasks + [self.task], self.job.session_config
