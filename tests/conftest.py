@@ -3,13 +3,11 @@
 import gc
 import os
 import signal
-import sys
 
 import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
-from cifar10.cli import program
 from cifar10.config import CLASSIC, FAST, Intervals
 from cifar10.data import dataset
 from cifar10.hooks import outputs
@@ -22,9 +20,6 @@ from tests.helpers import clusters, data_sets, programs, small_run
 machine.set_up_tensorflow()
 gc.freeze()  # Else each garbage collection would look through all modules.
 os.environ['TF_FORCE_GPU_ALLOW_GROWTH'] = 'true'  # Several processes share a GPU.
-# A script that runs in this process must not end all tests.
-program._end = sys.exit
-signals.install_handlers = lambda: None
 # A shell that runs the tests in the background ignores SIGINT, and nohup SIGHUP. Child processes
 # would inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -8,9 +8,11 @@ import runpy
 import subprocess
 import sys
 import threading
+from unittest import mock
 
 from absl import app, flags
 
+from cifar10.system import signals
 from tests.helpers import forks
 from tests.helpers.forks import DEADLINE_SECS, ROOT
 
@@ -21,12 +23,10 @@ AS_A_USER = ('env',)  # wrapper of a script that imports TensorFlow itself
 
 _running = []
 
-# Calls scripts in a new process; one of them must not end all.
+# Calls scripts in a new process.
 _DRIVER = """
 import json, os, sys
-from cifar10.cli import program
 from tests.helpers import programs
-program._end = sys.exit
 print(json.dumps([programs.call(*words) for words in json.loads(sys.argv[1])]), flush=True)
 os._exit(0)
 """
@@ -118,10 +118,9 @@ def own_flags():
 def call(script, *args):
     """Run a script inside this process; return (exit status, stdout, stderr)."""
     argv, environment = sys.argv, dict(os.environ)
-    umask = os.umask(0o022)
-    os.umask(umask)
     sys.argv = [path(script)] + list(args)
-    with own_flags(), contextlib.redirect_stdout(
+    # The end of a script must not end all tests.
+    with own_flags(), mock.patch.object(os, '_exit', sys.exit), contextlib.redirect_stdout(
         io.StringIO()
     ) as stdout, contextlib.redirect_stderr(io.StringIO()) as stderr:
         try:
@@ -130,8 +129,8 @@ def call(script, *args):
         except SystemExit as end:
             status = end.code or 0
         finally:
+            signals.restore_handlers()
             sys.argv = argv
-            os.umask(umask)
             os.environ.clear()
             os.environ.update(environment)
     return status, stdout.getvalue(), stderr.getvalue()
