@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, input as cifar10_input, model
-from cifar10.data import verification, watch
+from cifar10.data import verification
 from cifar10.errors import UserError
 from cifar10.report import figures, tensorboard, text_report
 from cifar10.report.metrics import Metrics, Mistake
@@ -48,9 +48,8 @@ class Evaluator:
         Raises:
           UserError: a file is missing or malformed, or there are fewer examples than num_examples.
         """
-        self._file_watcher = watch.FileWatcher(split)
         num_present = verification.verify(split)
-        self._class_names = split.class_names
+        self._split = split
         self._num_examples = num_examples or num_present
         if self._num_examples > num_present:
             raise UserError(
@@ -91,11 +90,11 @@ class Evaluator:
 
         Raises:
           UserError: the checkpoint has other classes, does not fit the network or is not finite,
-            the record is damaged, or a data file has changed since __init__.
+            the record is damaged, or a data file is missing or malformed.
         """
-        self._file_watcher.check()
+        verification.verify(self._split)  # a file may have changed since the last evaluation
         train_dir = os.path.dirname(ckpt.path)
-        run_directory.check_classes(train_dir, self._class_names)
+        run_directory.check_classes(train_dir, self._split.class_names)
         decay = run_directory.read_hparams(train_dir).fc_weight_decay
         suffix = checkpoint.variable_suffix(ckpt)
         variables = {name + suffix: variable for name, variable in self._variables.items()}
@@ -108,7 +107,7 @@ class Evaluator:
         losses = {tag: decay * float(value) for tag, value in l2_losses.items()}
         losses[tensorboard.CROSS_ENTROPY] = float(metrics.cross_entropies.mean())
         losses[tensorboard.TOTAL_LOSS] = sum(losses.values())
-        names = list(self._class_names or map(str, range(metrics.num_classes)))
+        names = list(self._split.class_names or map(str, range(metrics.num_classes)))
         return Result(ckpt.step, self._num_views, metrics, mistakes, names, losses)
 
     def _evaluate_examples(self, session):
@@ -117,8 +116,7 @@ class Evaluator:
         missing = self._num_examples
         coord = tf.train.Coordinator()
         threads = tf.train.start_queue_runners(session, coord)
-        self._file_watcher.start(coord)
-        with self._file_watcher.translate_errors():
+        with cifar10_input.translate_errors(self._split):
             try:
                 while missing > 0:
                     labels, images, log_probabilities = [
@@ -138,7 +136,6 @@ class Evaluator:
                 raise
             finally:
                 coord.request_stop()
-        self._file_watcher.check()
         return Metrics(*map(np.concatenate, zip(*batches))), mistakes
 
 

@@ -1,5 +1,6 @@
 """Queue-based input pipeline: reading, shuffling, prefetching, evaluation input."""
 
+import contextlib
 import os
 import types
 from typing import NamedTuple
@@ -7,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions
+from cifar10 import distortions, errors
 from cifar10.config import CLASSIC, DEPTH, HEIGHT, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, WIDTH
 from cifar10.data import dataset, verification
 from cifar10.distortions import IMAGE_SIZE  # noqa: F401 (books import it from here)
@@ -21,6 +22,7 @@ SHUFFLE_QUEUE_MIN = 'shuffle_queue_min'  # ints, records
 QUEUE_FILL = 'queue_fill'  # float scalar tensors, 0 to 1, named after the queue
 
 MIN_FRACTION_OF_EXAMPLES_IN_QUEUE = 0.4
+_CHANGED = 'because a data file has changed'
 
 
 class Shard(NamedTuple):
@@ -164,16 +166,29 @@ def _read_records(filename_queue, split, shard=Shard()):
 def check_labels(labels, num_classes):
     """Return the labels, int32 [n], with an assertion that all are below `num_classes`.
 
-    The assertion fails (InvalidArgumentError) if a file changed after its verification. Without the
-    assertion, a GPU would compute NaN.
+    The assertion fails if a file changed after its verification; see `translate_errors`. Without
+    the assertion, a GPU would compute NaN.
     """
     with tf.device('/cpu:0'), tf.name_scope('check_labels'):
-        message = (
-            f'a label is outside 0 to {num_classes - 1}, because {verification.CHANGED_MESSAGE}'
-        )
+        message = f'a label is outside 0 to {num_classes - 1}, {_CHANGED}'
         check = tf.debugging.Assert(tf.reduce_max(labels) < num_classes, [message])
         with tf.control_dependencies([check]):
             return tf.identity(labels)
+
+
+@contextlib.contextmanager
+def translate_errors(split):
+    """Translate TensorFlow's errors about the files of a Split in the block to UserError.
+
+    They have been verified, so a file has been removed or changed since.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        message = errors.one_line_message(error)
+        if _CHANGED in message or any(path in message for path in split.paths):
+            raise UserError(f'{message}: restore the data, and start again')
+        raise
 
 
 def prefetch_queue(images, labels, capacity, num_threads=1):

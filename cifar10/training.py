@@ -6,7 +6,7 @@ from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, multi_gpu, optimizer, placement
+from cifar10 import distortions, input as cifar10_input, multi_gpu, optimizer, placement
 from cifar10.config import (
     CLASSIC,
     MAX_STEPS,
@@ -15,6 +15,7 @@ from cifar10.config import (
     Intervals,
     RunLength,
 )
+from cifar10.data import verification
 from cifar10.data.dataset import Dataset
 from cifar10.hooks import checkpoint_hooks, session_hooks
 from cifar10.input import InputSettings, Shard
@@ -155,16 +156,6 @@ def build_step(job, batches):
     return optimizer.train(opt, gradients, global_step, job.run_length, job.hparams)
 
 
-def placement_stats(job):
-    """Return the placement.PlacementStats of a Job's step in one process."""
-    size, batch_size = distortions.IMAGE_SIZE, job.hparams.batch_size
-    with tf.Graph().as_default(), tf.device('/cpu:0'):
-        images = tf.placeholder(tf.float32, [batch_size, size, size, 3])
-        labels = tf.placeholder(tf.int32, [batch_size])
-        train_op = build_step(job, [(images, labels)] * job.num_towers)
-        return placement.placement_stats([train_op], tf.trainable_variables())
-
-
 def set_seed(seed, first_step, worker_index=0):
     """Seed the default graph, unless `seed` is None.
 
@@ -199,8 +190,8 @@ def session(step, job, run, saver, summary_writer, settings=None):
 
     Raises:
       UserError: a loss, gradient or variable is not finite, the resumed checkpoint does not fit,
-        the train_dir is moved, a data file changes (first, a checkpoint is saved), the last
-        checkpoint cannot be saved, or an output is missing at the end.
+        the train_dir is moved, a data file is removed or changed, the last checkpoint cannot be
+        saved, or an output is missing at the end.
     """
     settings = settings or SessionSettings(job.session_config)
     init_fn = run.init_fn() if settings.initializes_variables else None
@@ -212,14 +203,12 @@ def session(step, job, run, saver, summary_writer, settings=None):
         return
     num_parameters = sum(variable.shape.num_elements() for variable in tf.trainable_variables())
     print(f'Network: {num_parameters} parameters')
-    data_files = session_hooks.DataFilesHook(job.dataset.train)
     nan_hook = checkpoint_hooks.NanHook(step, run.last_checkpoint)
     # The order matters. LoggingHook starts its timer after QueueFillHook has filled the queue.
     # NanHook is before all hooks that print or save values.
     hooks = [
         *settings.hooks,
         session_hooks.StopAtStepHook(step, last_step, run),
-        data_files,
         session_hooks.QueueFillHook(run),
         nan_hook,
         session_hooks.LoggingHook(step, job.run_length, job.intervals.log_frequency),
@@ -228,14 +217,15 @@ def session(step, job, run, saver, summary_writer, settings=None):
     ]
     init_op = None if settings.initializes_variables else tf.no_op()
     scaffold = tf.train.Scaffold(init_op=init_op, init_fn=init_fn, saver=saver)
-    with run.stop_request(), data_files.translate_errors(), tf.train.SingularMonitoredSession(
+    with run.stop_request(), cifar10_input.translate_errors(
+        job.dataset.train
+    ), tf.train.SingularMonitoredSession(
         hooks, scaffold, settings.master, settings.config, stop_grace_period_secs=10
     ) as monitored:
-        with data_files.translate_errors():  # the session then ends with a checkpoint
-            yield monitored
+        yield monitored
         if run.stop_signal:
             print(f'{run.stop_signal.name}: stopping')
     run.output_errors.training_ended = True  # also after a signal
     run.check_directory()
-    data_files.check()
+    verification.verify(job.dataset.train)  # TensorFlow's reader skips the rest of a cut file
     run.finish(summary_writer, last_step)

@@ -157,7 +157,7 @@ def train(job, train_dir):
       train_dir: the directory.
 
     Raises:
-      UserError: the directory is not empty or not usable, or a data file changes.
+      UserError: the directory is not empty or not usable, or a data file is removed or changed.
     """
     directories.make(train_dir)
     if not directories.is_empty(train_dir):
@@ -165,7 +165,6 @@ def train(job, train_dir):
             f'{train_dir} is not empty, and this script cannot resume a run: give another --train_dir'
         )
     intervals = job.intervals
-    data_files = session_hooks.DataFilesHook(job.dataset.train)
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images, labels = distorted_inputs(job.dataset, job.hparams.batch_size)
         queue = cifar10_input.prefetch_queue(images, labels, capacity=2 * len(job.devices))
@@ -179,11 +178,9 @@ def train(job, train_dir):
         made = training.Step(train_op, [total_loss], [gradients], None, summary_op)
         log = session_hooks.LoggingHook(made, job.run_length, intervals.log_frequency)
         config = machine.session_config(job.devices)
-        with data_files.translate_errors(), event_file.SummaryWriter(
+        with cifar10_input.translate_errors(job.dataset.train), event_file.SummaryWriter(
             train_dir
-        ) as summary_writer, tf.train.SingularMonitoredSession(
-            [data_files, log], config=config
-        ) as session:
+        ) as summary_writer, tf.train.SingularMonitoredSession([log], config=config) as session:
             summary_writer.add_graph(session.graph)
             raw_session = session.raw_session()  # runs no hooks
             for step in range(1, job.max_steps + 1):
@@ -193,4 +190,3 @@ def train(job, train_dir):
                     summary_writer.add_summary(summary, step)
                 if step % intervals.save_checkpoint_steps == 0 or step == job.max_steps:
                     checkpoint_files.save(saver, raw_session, train_dir, step)
-    data_files.check()

@@ -14,7 +14,6 @@ from tensorflow.python.framework import ops
 
 from cifar10 import input as cifar10_input, model, placement, training
 from cifar10.benchmark import classic, processes
-from cifar10.data import watch
 from cifar10.hooks import profiler_hook
 from cifar10.system import machine
 
@@ -41,11 +40,11 @@ def input_metrics(formulation, job, steps):
       A dict from metric name to number.
 
     Raises:
-      UserError: a data file is missing, or changes.
+      UserError: a data file is missing or malformed.
     """
     machine.set_up_tensorflow()
     start = time.perf_counter()
-    data_files, capacity = watch.FileWatcher(job.dataset.train), 2 * len(job.devices)
+    capacity = 2 * len(job.devices)
     inputs_fn, num_threads = classic.distorted_inputs, 1
     if formulation == OURS:
         inputs_fn, num_threads = cifar10_input.distorted_inputs, job.threads.prefetch
@@ -53,15 +52,12 @@ def input_metrics(formulation, job, steps):
         images, labels = inputs_fn(job.dataset, job.hparams.batch_size)
         queue = cifar10_input.prefetch_queue(images, labels, capacity, num_threads)
         batch = tf.group(*queue.dequeue())
-        with data_files.translate_errors(), tf.Session(
-            config=_session_config(formulation, job, ['/cpu:0'])
-        ) as session:
+        with tf.Session(config=_session_config(formulation, job, ['/cpu:0'])) as session:
             building = time.perf_counter() - start
             session.run(tf.global_variables_initializer())  # before the queues, as in training
             start = time.perf_counter()
             coord = tf.train.Coordinator()
             queue_threads = tf.train.start_queue_runners(session, coord)
-            data_files.start(coord)
             session.run(batch)
             first = time.perf_counter() - start
             for _ in range(steps.warmup):

@@ -6,7 +6,7 @@ import time
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
-from cifar10.data import watch
+from cifar10.data import verification
 from cifar10.hooks import session_hooks
 from cifar10.report import tensorboard
 from cifar10.runs import checkpoint, checkpoint_files
@@ -38,7 +38,7 @@ class EvalHook(session_hooks.FetchingHook):
         super().__init__(step and step.global_step)
         self._job, self._summary_writer = job, summary_writer
         self._directory, self._output_errors = run.directory, run.output_errors
-        self._file_watcher = watch.FileWatcher(job.dataset.test)
+        verification.verify(job.dataset.test)
 
     def begin(self):
         """Collect the variables."""
@@ -75,7 +75,6 @@ class EvalHook(session_hooks.FetchingHook):
         start = time.monotonic()
         if self._evaluator is None:
             self._evaluator = evaluation.Evaluator(self._job.dataset.test, self._job.devices[0])
-        self._file_watcher.check()  # A file may have changed before the Evaluator was created.
         result = self._evaluator.evaluate(ckpt)
         self._evaluated = ckpt.step
         print(

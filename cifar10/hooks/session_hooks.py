@@ -1,11 +1,10 @@
-"""Hooks of the training session: stop, signals, data files, queue filling, logging, summaries.
+"""Hooks of the training session: stop, signals, queue filling, logging, summaries.
 
 Each hook fetches its tensors in the session.run of the train op. `step` is a training.Step; its
 global_step includes this update.
 """
 
 import collections
-import contextlib
 import datetime
 import math
 import time
@@ -13,9 +12,7 @@ import time
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, input as cifar10_input
-from cifar10.data import watch
-from cifar10.errors import UserError
+from cifar10 import input as cifar10_input
 from cifar10.report import tensorboard
 from cifar10.system import signals
 
@@ -106,48 +103,6 @@ class TrainDirHook(tf.train.SessionRunHook):
     def after_run(self, run_context, run_values):
         """Check the directory."""
         self._lock.check()
-
-
-class DataFilesHook(tf.train.SessionRunHook):
-    """Hook that stops the session when a data file changes.
-
-    Otherwise readers would wait forever, or read unverified data.
-    """
-
-    def __init__(self, split):
-        """Raise UserError if a file of the Split is invalid or has changed."""
-        self._change = None
-        self._file_watcher = watch.FileWatcher(split)
-
-    def after_create_session(self, session, coord):
-        """Start to watch the files."""
-        self._file_watcher.start(coord)
-
-    def check(self):
-        """Raise UserError if a file has changed."""
-        if self._change:
-            raise self._change
-        self._file_watcher.check()
-
-    @contextlib.contextmanager
-    def translate_errors(self):
-        """Suppress an error of TensorFlow if a file has changed; `check` raises UserError later.
-
-        Raises:
-          UserError: the data ended, although no file has changed. MonitoredSession would treat
-            tf.errors.OutOfRangeError as a normal end.
-        """
-        try:
-            yield
-        except tf.errors.OpError as error:
-            try:
-                self._file_watcher.check(error)
-            except UserError as change:
-                self._change = change
-                return
-            if isinstance(error, tf.errors.OutOfRangeError):
-                raise UserError(f'The data ended: {errors.reason(error)}')
-            raise
 
 
 class QueueFillHook(tf.train.SessionRunHook):
