@@ -1,5 +1,6 @@
 """Measurements of the time and memory of processes."""
 
+from concurrent import futures
 import contextlib
 import datetime
 import math
@@ -31,36 +32,23 @@ def call_in_new_process(function, *args):
     Raises:
       UserError: `function` raised it, or the process died.
     """
-    context = multiprocessing.get_context('spawn')
-    receiver, sender = context.Pipe(duplex=False)
-    context.Lock()  # starts the resource tracker now, because its start unblocks SIGINT
-    process = context.Process(target=_send, args=(sender, function, args), daemon=True)
-    with contextlib.ExitStack() as end:  # an interrupt ends the process, too
+    spawn = multiprocessing.get_context('spawn')
+    spawn.Lock()  # starts the resource tracker now, because its start unblocks SIGINT
+    with futures.ProcessPoolExecutor(1, spawn) as pool:
         # Only the benchmark handles Ctrl-C: the new process blocks SIGINT.
         with signals.delay_signals(), signals.block_sigint():
-            process.start()
+            result = pool.submit(function, *args)
+            (process,) = multiprocessing.active_children()
             signals.child_pids.add(process.pid)
-            end.callback(signals.child_pids.discard, process.pid)
-            end.callback(process.join)
-            end.callback(process.kill)
-        sender.close()
         try:
-            result = receiver.recv()
-        except EOFError:
-            process.join()
+            return result.result()
+        except futures.process.BrokenProcessPool:
             raise UserError(
-                f'The benchmark process ended with exit code {process.exitcode}: if memory is short, choose a smaller --batch_size'
+                'The benchmark process has died: if memory is short, choose a smaller --batch_size'
             )
-    if isinstance(result, UserError):
-        raise result
-    return result
-
-
-def _send(sender, function, args):
-    try:
-        sender.send(function(*args))
-    except UserError as error:
-        sender.send(error)
+        finally:  # An interrupt does not wait for the result.
+            process.kill()
+            signals.child_pids.discard(process.pid)
 
 
 def resource_usage():
