@@ -1,7 +1,4 @@
-"""Device of each layer and variable, equal updates for any placement, and transferred bytes.
-
-The reference of the bytes are the graphs into which TensorFlow partitions a step.
-"""
+"""Device of each layer and variable, and equal updates for any placement."""
 
 import functools
 import re
@@ -14,12 +11,10 @@ import tensorflow.compat.v1 as tf
 from cifar10 import input as cifar10_input, model, multi_gpu, optimizer, placement, training
 from cifar10.config import BEST, CLASSIC, FAST, Intervals, RunLength
 from cifar10.data import dataset
-from cifar10.hooks import outputs
 from cifar10.hooks.outputs import WorkerRun
 from cifar10.system import machine
 from scripts import cifar10_multi_gpu_train
-from tests.helpers import networks, observed
-from tests.helpers.parted_graphs import PartitionGraphs
+from tests.helpers import networks
 
 SLOW = pytest.mark.slow
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
@@ -33,7 +28,6 @@ RECIPES = {
 LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
 SIZES = [4800, 64, 102400, 64, 884736, 384, 73728, 192, 1920, 10]
 VARIABLES = [f'{layer}/{kind}' for layer in LAYERS for kind in ('weights', 'biases')]
-NUM_BYTES = 4 * 1068298
 DIVISIONS = {
     1: [LAYERS],
     2: [['conv1', 'conv2'], ['local3', 'local4', 'softmax_linear']],
@@ -214,65 +208,6 @@ def _job(data_dir, devices, devices_per_tower=1, strategy='cpu', recipe=CLASSIC)
         variable_strategy=strategy,
         intervals=Intervals(eval_every=0),
     )
-
-
-@pytest.mark.parametrize(
-    'num_devices, devices_per_tower, strategy, recipe',
-    [
-        (4, 2, 'first_device', CLASSIC),
-        pytest.param(3, 1, 'spread', FAST._replace(epochs=100.0), marks=SLOW),
-    ],
-)
-def test_the_plan_tells_what_training_transfers(
-    tmp_path, data_dir, num_devices, devices_per_tower, strategy, recipe
-):
-    """Scalars, such as losses and learning rates, are not counted; nor are summaries."""
-    job = _job(
-        data_dir, [f'/cpu:{i}' for i in range(num_devices)], devices_per_tower, strategy, recipe
-    )._replace(max_steps=3)
-    parted = PartitionGraphs()
-    with mock.patch.object(training, 'session', observed.with_hooks([parted])), outputs.open_run(
-        str(tmp_path / 'run'), False, job
-    ) as run:
-        cifar10_multi_gpu_train.train(job, run)
-    tensors = {
-        tuple('/cpu:' + end.rpartition(':')[2] for end in arrow): sum(
-            size for count, size in sent if count > 1
-        )
-        for arrow, sent in parted.transfers(1).items()
-    }
-    assert training.placement_stats(job).transfer_bytes == {
-        arrow: size for arrow, size in tensors.items() if size
-    }
-
-
-def test_the_transfers_of_two_devices():
-    """Counted by hand: images and labels on the CPU, convolutions and variables on the first
-    device."""
-    fully_connected = 4 * sum(SIZES[4:])
-    activations, images, labels = 4 * 16 * 2304, 4 * 16 * 24 * 24 * 3, 4 * 16
-    stats = training.placement_stats(_job('', ['/gpu:0', '/gpu:1'], 2, 'first_device'))
-    assert stats.variable_bytes == {'/gpu:0': NUM_BYTES}
-    assert stats.transfer_bytes == {
-        ('/cpu:0', '/gpu:0'): images,
-        ('/cpu:0', '/gpu:1'): labels,
-        ('/gpu:0', '/gpu:1'): fully_connected + activations,
-        ('/gpu:1', '/gpu:0'): fully_connected + activations,
-    }
-    weights, between = stats.format_lines('Weights', 'first_device', 'per step')
-    assert weights == 'Weights: 4.27 MB on /gpu:0 (--variable_strategy=first_device)'
-    assert f': {sum(stats.transfer_bytes.values())} bytes per step' in between
-    assert between.endswith(f'most from /gpu:0 to /gpu:1 ({fully_connected + activations})')
-
-
-def test_variables_cross_once_per_tower():
-    """On a GPU, a product, the weight decay and their gradients use each variable."""
-    stats = training.placement_stats(_job('', ['/gpu:0', '/gpu:1']))
-    assert stats.variable_bytes == {'/cpu:0': NUM_BYTES}
-    for gpu in ('/gpu:0', '/gpu:1'):
-        assert stats.transfer_bytes.pop(('/cpu:0', gpu)) == NUM_BYTES + 4 * 16 * (24 * 24 * 3 + 1)
-        assert stats.transfer_bytes.pop((gpu, '/cpu:0')) == NUM_BYTES
-    assert not stats.transfer_bytes
 
 
 def test_build_step_builds_the_graph_of_the_script(data_dir):
