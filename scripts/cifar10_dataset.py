@@ -57,7 +57,6 @@ def synthetic():
 
 def convert(source, out):
     """Convert folders of images, or a published data set; return 1 if a file is unusable."""
-    startup.import_tensorflow()
     from cifar10.data import conversion
     from cifar10.system import machine
 
@@ -102,7 +101,6 @@ def hold_out(source, out):
 
 def info():
     """Print statistics of a data set, and draw a contact sheet."""
-    startup.import_tensorflow()
     from cifar10.data import dataset_info
 
     found = existing_dataset()
@@ -194,7 +192,7 @@ ARGUMENTS = program.parse(
     __name__,
     define_flags,
     arguments={name: names for name, (_, names, _) in COMMANDS.items()},
-    needs_tensorflow=False,
+    needs_tensorflow=['convert', 'info'],
 )
 
 if __name__ == '__main__':

@@ -77,8 +77,8 @@ def test_each_checkpoint_is_found_once(tmp_path, clock, capsys):
 
 
 def test_at_most_one_per_interval(tmp_path, clock):
-    _saves(tmp_path, clock, {time: time for time in range(3, 100, 3)})
-    assert _found(tmp_path, clock, 30, 40)[:4] == [(3, 4), (33, 34), (63, 64), (93, 94)]
+    _saves(tmp_path, clock, {time: time for time in range(3, 67, 3)})
+    assert _found(tmp_path, clock, 30, 40)[:3] == [(3, 4), (33, 34), (63, 64)]
 
 
 def test_a_damaged_one_does_not_give_the_one_before_it_again(tmp_path, clock):

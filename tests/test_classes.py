@@ -7,32 +7,19 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu
-from cifar10.benchmark import classic, cluster_estimate
-from cifar10.data import dataset, dataset_writer
+from cifar10.benchmark import classic
+from cifar10.data import dataset
 from cifar10.distributed import cluster_state
 from cifar10.distributed.cluster import Strategy
 from cifar10.errors import UserError
 from cifar10.runs import run_directory
 from cifar10.training import Job
-from tests.helpers import queues
+from tests.helpers import data_sets, queues
 
 
 @pytest.fixture
 def many_dir(tmp_path):
-    """Data set of 300 classes, with one image per class and split, in files of unequal size.
-
-    The first three pixels of an image hold its label.
-    """
-    labels = np.random.RandomState(0).permutation(300)
-    images = np.zeros([300, 3, 32, 32], np.uint8)
-    images[:, 0, 0, 0], images[:, 0, 0, 1] = labels // 256, labels % 256
-    with dataset_writer.new_dataset(str(tmp_path / 'many')) as directory:
-        for names, count in [(dataset.TRAIN_FILES, 263), (dataset.TEST_FILES, 300)]:
-            writer = dataset_writer.RecordWriter(directory, names, count, 2)
-            for part in np.split(np.arange(count), [100, 101]):
-                writer.write(labels[part], images[part])
-        dataset_writer.write_dataset_info(directory, [f'class {i}' for i in range(300)], 'a test')
-    return str(tmp_path / 'many')
+    return data_sets.write_many(tmp_path / 'many')
 
 
 def _labels_in(images):
@@ -92,11 +79,7 @@ def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
         and shapes['softmax_linear/weights'] == [192, 300]
         and shapes['softmax_linear/biases'] == [300]
     )
-    sizes = [int(np.prod(shape)) * 4 for shape in shapes.values()]
-    assert (
-        cluster_estimate.server_bytes(1, 300) == [sum(sizes)]
-        and Job(dataset.read('')).model_params.num_classes == 10
-    )
+    assert Job(dataset.read('')).model_params.num_classes == 10
 
 
 def test_the_classic_formulation_has_them_too(many_dir):
@@ -123,9 +106,7 @@ def test_workers_must_have_the_same_classes(many_dir, data_dir):
 @pytest.mark.parametrize(
     'recorded, names, fits',
     [
-        (['a', 'b'], ['a', 'b'], True),
         (['a', 'b'], ['b', 'a'], False),
-        (['a', 'b'], ['a', 'b', 'c'], False),
         (None, ['a', 'b'], True),
         (['a', 'b'], None, True),
     ],

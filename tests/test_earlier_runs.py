@@ -24,23 +24,6 @@ from scripts import cifar10_multi_gpu_train, cifar10_train
 from tests.helpers import events, messages
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'earlier_runs')
-RUNS = {
-    'version_1.0.0': 'precision @ 1 = 0.100 (5 of 50, step 5)',
-    'tensorflow_1.15.5': 'precision @ 1 = 0.200 (10 of 50, step 5)',
-}
-
-
-@pytest.fixture(params=sorted(RUNS))
-def earlier(request):
-    """The name of a run."""
-    return request.param
-
-
-@pytest.fixture
-def train_dir(tmp_path, earlier):
-    with tarfile.open(os.path.join(HERE, earlier, 'run.tar.xz')) as archive:
-        archive.extractall(str(tmp_path / 'run'))
-    return str(tmp_path / 'run')
 
 
 @pytest.fixture
@@ -59,27 +42,31 @@ def plain_data_dir(tmp_path):
     return str(tmp_path / 'data')
 
 
-@pytest.fixture
-def expected(earlier):
+@pytest.mark.parametrize(
+    'earlier, script, precision',
+    [
+        ('version_1.0.0', cifar10_train, '0.100 (5 of 50, step 5)'),
+        ('tensorflow_1.15.5', cifar10_multi_gpu_train, '0.200 (10 of 50, step 5)'),
+    ],
+)
+def test_it_is_evaluated_and_resumed_as_before(
+    tmp_path, plain_data_dir, capsys, earlier, script, precision
+):
+    train_dir = str(tmp_path / 'run')
+    with tarfile.open(os.path.join(HERE, earlier, 'run.tar.xz')) as archive:
+        archive.extractall(train_dir)
     with open(os.path.join(HERE, earlier, 'expected.json')) as opened:
-        return json.load(opened)
-
-
-def test_it_is_evaluated_as_before(tmp_path, earlier, train_dir, plain_data_dir, expected, capsys):
+        expected = json.load(opened)
     evaluator = evaluation.Evaluator(dataset.read(plain_data_dir).test)
     evaluation.evaluate_checkpoints(
         evaluator, [checkpoint.read_latest(train_dir)], str(tmp_path / 'eval')
     )
-    assert capsys.readouterr().out[26:].startswith(f': {RUNS[earlier]}, 95 % interval ')
+    assert f': precision @ 1 = {precision}, 95 % interval ' in capsys.readouterr().out
     found = {tag: value for _, tag, value in events.scalars(tmp_path / 'eval')}
     # newer versions write more
     assert {tag: found[tag] for tag in expected['evaluation']} == pytest.approx(
         expected['evaluation'], rel=1e-5
     )
-
-
-@pytest.mark.parametrize('script', [cifar10_train, cifar10_multi_gpu_train])
-def test_it_is_resumed_as_before(train_dir, plain_data_dir, expected, capsys, script):
     hparams = run_directory.read_hparams(train_dir)
     intervals = Intervals(eval_every=0)
     job = Job(dataset.read(plain_data_dir), hparams, max_steps=7, seed=1, intervals=intervals)

@@ -33,36 +33,16 @@ def _rows(name):
     return [line.split(',') for line in lines[1:]]
 
 
-@pytest.fixture(scope='module')
-def drawn(tmp_path_factory):
-    """The directory with all figures, drawn again."""
-    pytest.importorskip('matplotlib')
-    directory = tmp_path_factory.mktemp('figures')
-    script = os.path.join(FIGURES, 'draw.py')
-    command = [sys.executable, '-B', script, str(directory)]
-    subprocess.run(command, check=True, timeout=programs.DEADLINE_SECS)
-    return directory
-
-
-def test_all_figures_are_drawn(drawn):
-    names = sorted(os.path.basename(path) for path in glob.glob(os.path.join(FIGURES, '*.svg')))
-    assert sorted(os.listdir(str(drawn))) == names == [name + '.svg' for name in NAMES]
-
-
-@pytest.mark.parametrize('name', NAMES)
-def test_texts(drawn, name):
+def test_the_committed_figures_are_drawn(tmp_path):
     """Coordinates differ between versions of matplotlib."""
-    texts = _texts(str(drawn / (name + '.svg')))
-    assert sorted(texts) == sorted(_committed(name)) and len(texts) > 10
-
-
-@pytest.mark.parametrize('name', NAMES)
-def test_form(name):
-    path = os.path.join(FIGURES, name + '.svg')
-    with open(path) as opened:
-        content = opened.read()
-    assert os.path.getsize(path) < 60000 and '<dc:date>' not in content
-    assert re.search(r'<svg [^>]*width="900" ', content)
+    pytest.importorskip('matplotlib')
+    command = [sys.executable, '-B', os.path.join(FIGURES, 'draw.py'), str(tmp_path)]
+    subprocess.run(command, check=True, timeout=programs.DEADLINE_SECS)
+    names = sorted(os.path.basename(path) for path in glob.glob(os.path.join(FIGURES, '*.svg')))
+    assert sorted(os.listdir(str(tmp_path))) == names == [name + '.svg' for name in NAMES]
+    for name in NAMES:
+        texts = _texts(str(tmp_path / (name + '.svg')))
+        assert sorted(texts) == sorted(_committed(name)) and len(texts) > 10, name
 
 
 def test_measurements():
@@ -78,19 +58,6 @@ def test_measurements():
         header = [line for line in content.decode().splitlines() if line.startswith('#')]
         for key in ('command', 'hardware', 'versions', 'date'):
             assert any(line.startswith(f'# {key}: ') for line in header), (path, key)
-
-
-def test_operations():
-    medians = {name: statistics.median(map(float, ms)) for name, *ms in _rows('operations')}
-    assert medians.pop('other') + medians.pop('other gradients') < 0.01 * sum(medians.values())
-    texts = _committed('operations')
-    labels = [re.findall(r'[\d.]+', text) for text in texts if text.endswith(' ms')]
-    shown = [float(number) for label in labels for number in label]
-    assert sorted(shown) == pytest.approx(sorted(medians.values()), rel=0.005, abs=0.005)
-    layers = [name for name in medians if not name.endswith(' gradients')]
-    assert [text for text in texts if text in medians] == sorted(
-        layers, key=lambda name: -medians[name] - medians.get(name + ' gradients', 0)
-    )
 
 
 def test_recipes():
@@ -123,29 +90,3 @@ def test_recipes():
         epochs, minutes, precision = (statistics.mean(column) for column in zip(*group))
         assert (round(epochs), round(minutes, 1), round(precision, 3)) == wanted[recipe]
         assert any(t.endswith(f': {precision:.3f} after {minutes:.1f} minutes') for t in texts)
-
-
-def test_step_timeline():
-    starts, ends = {}, {}
-    for _, operation, start, duration in _rows('step_timeline'):
-        starts.setdefault(operation, int(start))
-        ends[operation] = max(ends.get(operation, 0), int(start) + int(duration))
-    shared = ('dequeue', 'average_gradients', 'update', 'moving averages')
-    last = max(end for operation, end in ends.items() if operation not in shared)
-    assert starts['moving averages'] >= ends['update'] > last < ends['average_gradients']
-    layers = ('conv1', 'conv2', 'norm', 'pool', 'local3', 'local4', 'loss')
-    assert set(ends) == {*shared, *layers, *(layer + ' gradients' for layer in layers)}
-    texts = _committed('step_timeline')
-    assert {*layers, *shared} < set(texts)
-    assert texts.count('conv2') == 1 + 8  # the legend; forward and gradients of two sub-batches
-
-
-def test_first_run():
-    with open(os.path.join(FIGURES, 'measurements', 'first_run.txt')) as opened:
-        lines = [line.strip() for line in opened if not line.startswith('# ')]
-    shown = [text.replace('\u00a0', ' ').strip() for text in _committed('first_run')]
-    assert shown == [line for line in lines if line]
-    for command in [line for line in lines if line.startswith('$')]:
-        assert os.path.exists(os.path.join(programs.ROOT, command.split()[2]))
-    assert any(re.search(r': step \d+, loss = ', line) for line in shown)
-    assert len([line for line in shown if ': precision @ 1 = ' in line]) == 2

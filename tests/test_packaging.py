@@ -104,7 +104,8 @@ def test_a_checkout_needs_no_installation(tmp_path):
     for script in SCRIPTS:
         with open(os.path.join(checkout, script)) as opened:
             assert re.search(
-                r'\nsys\.path(\.insert\(0, |\[.*\] = \[)os\.path\.dirname\(os\.path\.dirname\(os\.path\.realpath\(__file__',
+                r'\nsys\.path(\.insert\(0, |\[.*\] = \[)os\.path\.dirname\(os\.path\.dirname\(os\.path\.realpath\(__file__.*\n\n'
+                r'from cifar10\.system import startup\n\nstartup\.start\(__name__\)\n',
                 opened.read(),
             )
 

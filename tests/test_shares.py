@@ -13,8 +13,7 @@ from cifar10.input import InputSettings, Shard
 from tests.helpers import data_sets, oracle, queues
 
 
-@pytest.mark.parametrize('count', [2, 3, 7])
-@pytest.mark.parametrize('lengths', [(13, 8), (300, 257), (84, 42)])
+@pytest.mark.parametrize('lengths, count', [((13, 8), 3), ((300, 257), 2), ((84, 42), 7)])
 def test_all_shares_together_have_each_record_once(tmp_path, lengths, count):
     records = np.random.RandomState(6).randint(0, 256, [sum(lengths), 3073]).astype(np.uint8)
     paths = [str(tmp_path / str(i)) for i in range(len(lengths))]
@@ -35,7 +34,6 @@ def test_all_shares_together_have_each_record_once(tmp_path, lengths, count):
     'lengths, count, block',
     [
         ((10000,) * 5, 8, 250),
-        ((10000,) * 5, 16, 125),
         ((10000,) * 5, 3, 1),
         ((512, 256), 1, 256),
     ],
@@ -68,14 +66,10 @@ def test_too_few_examples(tmp_path):
     assert len(queues.epoch(paths, Shard(0, 6))) == 3
 
 
-@pytest.mark.parametrize('count', [1, 2, 7])
-def test_a_shuffle_queue_for_each_share(data_dir, count):
+def test_a_shuffle_queue_for_each_share(data_dir):
     """The queue keeps 40 % of the shard's records, and no others."""
-    cifar10_input.distorted_inputs(
-        data_dir, 4, settings=InputSettings(shard=Shard(1 % count, count))
-    )
-    (minimum,) = tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
-    assert minimum == int(300 // count * 0.4)
+    cifar10_input.distorted_inputs(data_dir, 4, settings=InputSettings(shard=Shard(1, 7)))
+    assert tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN) == [int(300 // 7 * 0.4)]
 
 
 def _order(data_dir, worker, first_step=0):

@@ -51,7 +51,7 @@ def parse(name, define_flags, check=None, arguments=None, hint='', needs_tensorf
       arguments: the positional arguments. None: flags only. A name like 'IMAGE...': at least one.
         '[FLAGS...]': any number. A dict from commands to the names of their arguments: a command.
       hint: end of the message about an unknown flag.
-      needs_tensorflow: False if the script imports TensorFlow itself, or not at all.
+      needs_tensorflow: False, or a list of the only commands that use TensorFlow.
 
     Returns:
       The positional arguments; none in a library.
@@ -76,7 +76,7 @@ def parse(name, define_flags, check=None, arguments=None, hint='', needs_tensorf
             check()
     except errors.UserError as error:
         _fail(1, f'error: {error}')
-    if needs_tensorflow:
+    if needs_tensorflow is True or needs_tensorflow and words[0] in needs_tensorflow:
         startup.import_tensorflow()
     return words
 

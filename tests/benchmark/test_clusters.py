@@ -20,7 +20,7 @@ def test_metrics_of_clusters(monkeypatch):
         commands.append(command)
         assert min_last_step == 11 and terminate_fn is processes.terminate_gracefully
         seconds = 1 + (len(commands) - 1) % 5  # per update: 1 for one process, 5 for average
-        start = datetime.datetime.now() + datetime.timedelta(seconds=7 * len(commands))
+        start = datetime.datetime(2026, 1, 1)
         return {
             1: processes.LoggedStep(start, 0),
             10: processes.LoggedStep(start, 1e6),
@@ -36,20 +36,12 @@ def test_metrics_of_clusters(monkeypatch):
     assert len(commands) == 10
     assert metrics['updates/sec, one process, 2 towers'] == 1
     sync, asynchronous = 'sync, 4 workers', 'async, 4 workers'
-    assert metrics['updates/sec, ' + sync] == pytest.approx(1 / 3)
-    assert metrics['images/sec, ' + sync] == pytest.approx(4 * 8 / 3)
-    assert metrics['images/sec, ' + asynchronous] == pytest.approx(8 / 4)
-    assert metrics['time of 4 batches / one process, ' + sync] == pytest.approx(3)
-    assert metrics['time of 4 batches / one process, ' + asynchronous] == pytest.approx(16)
-    name = 'extra seconds to the first update, ' + sync
-    assert metrics[name] == pytest.approx(14, abs=1)
-    end = metrics['seconds from the last update to the end, ' + sync]
-    assert end == pytest.approx(-7 * 8 - 60, abs=1)
+    assert metrics['updates/sec, ' + sync] == 1 / 2
+    assert metrics['images/sec, ' + sync] == 4 * 8 / 2
+    assert metrics['images/sec, ' + asynchronous] == 8 / 4
+    assert metrics['time of 4 batches / one process, ' + sync] == 2
+    assert metrics['time of 4 batches / one process, ' + asynchronous] == 16
     assert metrics['MB per update, ' + sync] == 2
-    formula = 'MB per update by formula, '
-    assert metrics[formula + sync] == pytest.approx(8 * 4.273192)
-    assert metrics[formula + asynchronous] == pytest.approx(2 * 4.273192)
-    assert metrics[formula + 'allreduce, 2 workers'] == pytest.approx(2 * 4.273192)
     assert commands[0][1:3] == ['scripts/cifar10_multi_gpu_train.py', '--num_gpus=2']
     launch = [
         'scripts/cifar10_launch.py',
@@ -59,7 +51,7 @@ def test_metrics_of_clusters(monkeypatch):
         '--',
     ]
     assert commands[9][1:7] == launch + ['--mode=average']
-    assert '--average_period=10' in commands[9] and '--num_ps=0' in commands[6]
+    assert '--num_ps=0' in commands[7]
     for command in commands:
         assert {'--data_dir=there', '--max_steps=30', '--batch_size=8'} <= set(command)
 
@@ -67,7 +59,8 @@ def test_metrics_of_clusters(monkeypatch):
 @pytest.mark.long
 @faults.needs_mounts
 def test_the_subcommand(tmp_path, data_dir):
-    """The bytes of the loopback interface are those of the formula, and at most a tenth more.
+    """The loopback interface carries each weight as often as the mode needs it, and at most a tenth
+    more.
 
     The interface is the run's own: other tests also use that of the machine.
 
@@ -92,11 +85,16 @@ def test_the_subcommand(tmp_path, data_dir):
         programs.DEADLINE_SECS = before
     assert (status, stderr) == (0, 'Round 1 of 1: ours\n')
     (metrics,) = json.loads(path.read_text())['rounds'].values()
-    for mode in ('allreduce', 'sync', 'async', 'average'):
-        for workers in (2, 4):
-            name = f'{mode}, {workers} workers'
+    weights = 4.273192  # MB
+    for workers in (2, 4):
+        for mode, copies in [
+            ('allreduce', 2 * (workers - 1)),
+            ('sync', 2 * workers),
+            ('async', 2),
+            ('average', workers * 2 * 2 / 10),  # also the moving averages, once per 10 steps
+        ]:
+            name, expected = f'{mode}, {workers} workers', copies * weights
             (measured,) = metrics['MB per update, ' + name]
-            (expected,) = metrics['MB per update by formula, ' + name]
             (rate,) = metrics['updates/sec, ' + name]
             missed = (workers + 0.05 * rate) / 120
             assert (1 - missed) * expected <= measured < 1.1 * expected, name

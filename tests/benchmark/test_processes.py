@@ -15,15 +15,6 @@ from cifar10.benchmark import processes
 from cifar10.errors import UserError
 
 
-def _fail(message):
-    raise UserError(message)
-
-
-def test_call_in_new_process_raises_user_errors():
-    with pytest.raises(UserError, match='^no such thing$'):
-        processes.call_in_new_process(_fail, 'no such thing')
-
-
 def _kill():
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -33,47 +24,37 @@ def test_call_in_new_process_may_die():
         processes.call_in_new_process(_kill)
 
 
-def _blocked():
-    return signal.pthread_sigmask(signal.SIG_BLOCK, [])
-
-
-def test_ctrl_c_does_not_reach_a_fresh_process():
-    """The benchmark reports it."""
-    assert signal.SIGINT in processes.call_in_new_process(_blocked)
-    assert signal.SIGINT not in _blocked()
-
-
-def _use(system_calls, megabytes):
-    """Make system calls and allocate 300 MB more than `megabytes`.
+def _use(megabytes):
+    """Use the system and the memory.
 
     Returns:
-      CPU seconds by resource_usage(), CPU and system seconds by os.times(), MB, process id.
+      CPU seconds by resource_usage(), CPU and system seconds by os.times(), MB, process id, blocked
+      signals.
     """
+    (cpu, _), times = processes.resource_usage(), os.times()
     np.ones(megabytes << 20, np.uint8)
-    (cpu, peak), times = processes.resource_usage(), os.times()
-    with open(os.devnull, 'wb', buffering=0) as null:
-        for _ in range(system_calls):
-            null.write(b'x')
-    np.ones(megabytes + 300 << 20, np.uint8)
-    (cpu_after, peak_after), times_after = processes.resource_usage(), os.times()
-    expected = sum(times_after[:2]) - sum(times[:2])
+    os.urandom(20 << 20)
+    (cpu_after, peak), times_after = processes.resource_usage(), os.times()
     return (
         cpu_after - cpu,
-        expected,
+        sum(times_after[:2]) - sum(times[:2]),
         times_after.system - times.system,
-        peak_after - peak,
+        peak,
         os.getpid(),
+        signal.pthread_sigmask(signal.SIG_BLOCK, []),
     )
 
 
 def test_usage_is_time_and_peak_of_memory():
+    """Ctrl-C does not reach the process: the benchmark reports it."""
     # On Linux, a new process inherits the peak of its parent.
-    _, inherited = processes.resource_usage()
-    cpu, expected, system, memory, pid = processes.call_in_new_process(_use, 200000, int(inherited))
-    assert pid != os.getpid()
+    megabytes = int(processes.resource_usage()[1]) + 100
+    cpu, expected, system, peak, pid, blocked = processes.call_in_new_process(_use, megabytes)
+    assert pid != os.getpid() and signal.SIGINT in blocked
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
     assert system > 0.04  # four ticks of the clock of os.times()
     assert abs(cpu - expected) < 0.03
-    assert 290 < memory < 310
+    assert megabytes < peak < megabytes + 100
 
 
 class _Interrupted(BaseException):
@@ -119,7 +100,11 @@ def test_signal_ends_a_trainer(tmp_path):
     pid = tmp_path / 'pid'
     trainer = 'import os, time; open(%r, "w").write(str(os.getpid())); os.kill(os.getppid(), %d); time.sleep(20)'
     with _interrupted_by(signal.SIGTERM):
-        processes.run_trainer([sys.executable, '-c', trainer % (str(pid), signal.SIGTERM)], 20)
+        processes.run_trainer(
+            [sys.executable, '-c', trainer % (str(pid), signal.SIGTERM)],
+            20,
+            processes.terminate_gracefully,
+        )
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
 
@@ -132,21 +117,17 @@ def _run(text, min_last_step, more=''):
 
 
 def test_marks_of_a_trainer(monkeypatch):
-    """The lines of a trainer, or of the chief in the output of the launcher."""
+    """The lines of a trainer, or of the chief in the output of the launcher; the peak of memory."""
+    megabytes = int(processes.resource_usage()[1]) + 100
     sent = iter([1000, 5000])
     monkeypatch.setattr(processes, '_loopback_bytes', lambda: next(sent))
     text = '[worker 0] ' + LINE % (1, 10) + '[worker 1] ' + LINE % (2, 99) + LINE % (3, 20) + 'End'
-    logged_steps, _ = _run(text, 20)
+    logged_steps, peak = _run(text, 20, f'bytearray({megabytes} << 20); ')
+    assert megabytes < peak < megabytes + 100
     assert logged_steps == {
         10: (datetime.datetime(2026, 1, 1, 0, 0, 1, 500000), 1000),
         20: (datetime.datetime(2026, 1, 1, 0, 0, 3, 500000), 5000),
     }
-
-
-def test_trainer_has_a_peak_of_memory():
-    megabytes = int(processes.resource_usage()[1]) + 100
-    _, peak = _run(LINE % (1, 10), 10, f'bytearray({megabytes} << 20); ')
-    assert megabytes < peak < megabytes + 100
 
 
 @pytest.mark.parametrize(

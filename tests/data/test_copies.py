@@ -27,10 +27,10 @@ def home(tmp_path, monkeypatch):
         if place != '/tmp/cifar100_data'
     ]
     monkeypatch.setattr(download, '_USUAL_PLACES', places)
-    monkeypatch.setenv('HOME', str(tmp_path / 'home'))
+    monkeypatch.setenv('HOME', str(tmp_path / 'home[1]'))  # no pattern
     (tmp_path / 'cwd').mkdir()
     monkeypatch.chdir(str(tmp_path / 'cwd'))
-    return tmp_path / 'home'
+    return tmp_path / 'home[1]'
 
 
 def _assert_same(directory, versions):
@@ -50,19 +50,22 @@ def _snapshot(directory):
 # Directory, name: as the programs leave them.
 PYTHON_PLACES = [
     ('cwd/data', SPEC.python_directory),  # torchvision
-    ('home/.keras/datasets', SPEC.python_directory),  # Keras 2
-    ('home/.keras/datasets', f'{SPEC.python_directory}-target/{SPEC.python_directory}'),  # Keras 3
+    ('home[1]/.keras/datasets', SPEC.python_directory),  # Keras 2
+    (
+        'home[1]/.keras/datasets',
+        f'{SPEC.python_directory}-target/{SPEC.python_directory}',
+    ),  # Keras 3
 ]
 ARCHIVE_PLACES = [
     ('cwd/data', PYTHON),
-    ('home/.keras/datasets', f'{SPEC.python_directory}.tar.gz'),
-    ('home/.keras/datasets', f'{SPEC.python_directory}-target_archive'),
+    ('home[1]/.keras/datasets', f'{SPEC.python_directory}.tar.gz'),
+    ('home[1]/.keras/datasets', f'{SPEC.python_directory}-target_archive'),
     (
-        'home/tensorflow_datasets/downloads',
+        'home[1]/tensorflow_datasets/downloads',
         'cs.toronto.edu_kriz_cifar-10-binaryxKOMUKG8XzocVTfyFVq51o-fJese2Nnd2j2ymlm8od0.tar.gz',
     ),
     (
-        'home/tensorflow_datasets/downloads/cifar10',
+        'home[1]/tensorflow_datasets/downloads/cifar10',
         'cs.toronto.edu_kriz_cifar-10-binaryxKOM.tar.gz',
     ),
 ]
@@ -94,9 +97,7 @@ def test_an_archive_of_another_program(
     assert _snapshot(path.parent) == before
 
 
-@pytest.mark.parametrize(
-    'damage', ['a changed pixel', 'a missing file', 'a wrong archive', 'other class names']
-)
+@pytest.mark.parametrize('damage', ['a changed pixel', 'a missing file', 'a wrong archive'])
 def test_a_damaged_copy_is_not_used_and_named(home, small, versions, tmp_path, capsys, damage):
     """The line names, in this order: the copy, the archives, the synthetic data."""
     directory = tmp_path / 'cwd' / 'data' / SPEC.python_directory
@@ -104,9 +105,6 @@ def test_a_damaged_copy_is_not_used_and_named(home, small, versions, tmp_path, c
     path = directory / 'data_batch_2'
     if damage == 'a missing file':
         path.unlink()
-    elif damage == 'other class names':
-        names = [name.encode() for name in reversed(dataset.CLASS_NAMES)]
-        python_files.dump({b'label_names': names}, directory / 'batches.meta')
     elif damage == 'a changed pixel':
         content = path.read_bytes()
         path.write_bytes(content[:5000] + bytes([content[5000] ^ 1]) + content[5001:])
@@ -128,7 +126,7 @@ def test_a_damaged_copy_is_not_used_and_named(home, small, versions, tmp_path, c
 def test_a_good_copy_after_a_damaged_one(home, small, versions, python_archive, tmp_path):
     (tmp_path / 'cwd' / 'data').mkdir()
     (tmp_path / 'cwd' / 'data' / PYTHON).write_bytes(b'text')
-    keras = tmp_path / 'home' / '.keras' / 'datasets'
+    keras = home / '.keras' / 'datasets'
     keras.mkdir(parents=True)
     (keras / PYTHON).write_bytes(python_archive)
     download.obtain(small, str(tmp_path / 'data'))
@@ -146,7 +144,6 @@ def test_a_url_is_the_only_source(home, small, python_archive, tmp_path):
     'kind, data_dir',
     [
         ('directory', '{}'),
-        ('directory', '{}/cifar-10-batches-py'),
         ('directory', '{}/cifar-10-batches-py/'),
         ('archive', '{}'),
     ],
@@ -202,7 +199,7 @@ def test_cifar100_is_found_without_its_flag(tmp_path, capsys):
     python_files.write(tmp_path / 'made', tmp_path / 'cifar-100-python')
     args = [f'--data_dir={tmp_path / "cifar-100-python"}', f'--train_dir={tmp_path / "run"}']
     status, stdout, stderr = programs.call(
-        'cifar10_train', '--max_steps=1', '--batch_size=8', *args
+        'cifar10_train', '--max_steps=1', '--batch_size=8', '--eval_every=0', *args
     )
     assert status == 0, stderr
     assert 'Data: 400 examples of 100 classes ' in stdout
@@ -255,14 +252,6 @@ def test_another_python_archive(versions, python_archive, tmp_path):
         hashlib.md5(python_archive).hexdigest().upper(),
     )
     _assert_same(tmp_path / 'data', versions)
-
-
-def test_a_directory_whose_name_is_a_pattern(small, versions, tmp_path):
-    parent = tmp_path / 'a[b]'
-    directory = parent / f'{SPEC.python_directory}-target' / SPEC.python_directory
-    shutil.copytree(str(versions / SPEC.python_directory), str(directory))
-    download.obtain(small, str(parent))
-    _assert_same(parent, versions)
 
 
 def test_an_incomplete_binary_directory(small, versions, tmp_path):

@@ -8,8 +8,7 @@ import pytest
 
 import cifar10
 from cifar10.data import dataset, dataset_writer, synthetic, verification
-from tests.helpers import data_sets, messages, programs, queues, special_files
-from tests.helpers.special_files import deadline  # noqa: F401
+from tests.helpers import data_sets, messages, programs, queues
 
 FINE, COARSE = (
     [f'{kind}_{i}' for i in range(count)] for kind, count in [('fine', 100), ('coarse', 20)]
@@ -66,23 +65,11 @@ def test_class_names(own_data_dir):
     [
         ([], r'the number of class names is 0, not 10\): correct or delete it'),
         (FINE[:9] + ['\x1b[31mred'], r"is damaged \('\\x1b\[31mred' is not a class name\)"),
-        (FINE[:9] + ['right\u202eleft'], 'is not a class name'),
     ],
 )
 def test_invalid_class_names(own_data_dir, names, fault):
     path = _write_class_names(own_data_dir, names)
     with messages.raises(f'^{path} .*{fault}'):
-        dataset.read(own_data_dir)
-
-
-@pytest.mark.parametrize('kind', special_files.KINDS)
-@pytest.mark.parametrize('name', [dataset.CLASS_NAMES_FILE, dataset.DATASET_INFO_FILE])
-def test_special_files(own_data_dir, kind, name):
-    path = os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY, name)
-    if os.path.exists(path):
-        os.remove(path)
-    special_files.make(path, kind)
-    with messages.raises(f'^{path} is .*{kind}'):
         dataset.read(own_data_dir)
 
 
@@ -105,7 +92,7 @@ def test_dataset_json(tmp_path):
         dataset.read(str(tmp_path), 'fine')
 
 
-@pytest.mark.parametrize('num_classes, num_bytes', [(2, 1), (256, 1), (257, 2), (65536, 2)])
+@pytest.mark.parametrize('num_classes, num_bytes', [(256, 1), (257, 2)])
 def test_the_bytes_of_a_label(num_classes, num_bytes):
     assert dataset.label_bytes(num_classes) == num_bytes
 
@@ -115,7 +102,6 @@ def test_the_bytes_of_a_label(num_classes, num_bytes):
     [
         ({'classes': None}, ''),
         ({'classes': 'abc'}, 'classes is not a list'),
-        ({'classes': ['a']}, 'the number of classes is 1, not 2 to 65536'),
         ({'classes': list(map(str, range(65537)))}, 'the number of classes is 65537'),
         ({'classes': ['a', 'a']}, 'two classes have the same name'),
         ({'classes': ['a', ' ']}, "' ' is not a class name"),
@@ -123,10 +109,7 @@ def test_the_bytes_of_a_label(num_classes, num_bytes):
         ({'classes': list(map(str, range(257)))}, 'label_bytes is 1 for 257 classes'),
         ({'train': {}}, 'train has no files'),
         ({'train': {'../x': ABOUT}}, r"'\.\./x' is not a file name"),
-        ({'train': {'..': ABOUT}}, 'is not a file name'),
-        ({'train': {'a\nb': ABOUT}}, 'is not a file name'),
         ({'train': {'a': {'examples': 5}}}, 'sha256'),
-        ({'train': {'a': dict(ABOUT, examples='five')}}, 'invalid literal'),
         ({'train': {'a': ABOUT}, 'test': {'a': ABOUT}}, 'a file in common'),
     ],
 )
@@ -135,13 +118,6 @@ def test_a_damaged_dataset_json(tmp_path, changes, fault):
     with messages.raises(
         rf'dataset.json is damaged \(.*{fault}.*\): restore it, or make the ',
     ):
-        dataset.read(str(tmp_path))
-
-
-@pytest.mark.parametrize('content', [b'', b'[]', b'\xff\xfe', b'[' * 100000])
-def test_invalid_json(tmp_path, content):
-    (tmp_path / dataset.DATASET_INFO_FILE).write_bytes(content)
-    with messages.raises(rf'^{tmp_path / "dataset.json"} is damaged \('):
         dataset.read(str(tmp_path))
 
 

@@ -18,7 +18,6 @@ from cifar10.cli import data_flags
 from cifar10.data import dataset, published, transport
 from tests.helpers import data_sets, download_server, locks, messages, programs, special_files
 from tests.helpers.download_server import assert_complete
-from tests.helpers.special_files import deadline  # noqa: F401
 
 # the partial download of a process that has ended
 NAME = published.CIFAR10.archives[0].name
@@ -50,17 +49,16 @@ def test_a_server_without_ranges_starts_again(fetch, tmp_path):
 
 def test_a_server_that_always_stalls(fetch, tmp_path):
     """Each connection sends half of the missing bytes, so more than three may break in a row."""
-    assert len(fetch(*['stall'] * 4, 'none', trial_secs=0.3).ranges) == 5
+    assert len(fetch(*['stall'] * 4, 'none', trial_secs=0.15).ranges) == 5
     assert_complete(tmp_path)
 
 
-@pytest.mark.parametrize('status', [429, 408])
-def test_a_passing_error_is_retried(fetch, tmp_path, status):
-    assert len(fetch(status, status, 'none').ranges) == 3
+def test_a_passing_error_is_retried(fetch, tmp_path):
+    assert len(fetch(429, 408, 'none').ranges) == 3
     assert_complete(tmp_path)
 
 
-@pytest.mark.parametrize('status, tries', [(503, 3), (404, 1), (416, 1)])
+@pytest.mark.parametrize('status, tries', [(503, 3), (404, 1)])
 def test_a_server_that_stays_broken(archive, tmp_path, monkeypatch, status, tries):
     slept = []
     # Threads of other tests may call time.sleep.
@@ -226,69 +224,30 @@ download.maybe_download_and_extract(*sys.argv[1:])
 """
 
 
-@pytest.fixture
-def two_processes(tmp_path, archive):
-    """start(preamble) yields two processes, the server, and a function that releases the first.
-
-    The second starts when the first has received half of the archive.
-    """
-
-    @contextlib.contextmanager
-    def start(preamble):
-        asked = threading.Event()
-        released = threading.Event()
-
-        def send_half(handler, content):
-            half = len(content) // 2
-            length = str(len(content))
-            download_server.answer(handler, 200, content[:half], Content_Length=length)
-            handler.wfile.flush()
-            asked.set()
-            released.wait()
-
-        server = download_server.Server(archive, [send_half, 'none'])
-        args = [str(tmp_path), server.url, hashlib.md5(archive).hexdigest()]
-        with contextlib.closing(server), locks.process(preamble + FETCH, *args) as first:
-            assert asked.wait(60)
-            with locks.process(preamble + FETCH, *args) as second:
-                yield first, second, server, released.set
-                released.set()
-
-    return start
-
-
-def _assert_succeeded(process):
-    process.communicate(timeout=60)
-    assert process.returncode == 0
-
-
 @locks.needed
-def test_two_machines_download_once(two_processes, tmp_path, archive):
-    """On NFS, locks on directories are local. The second machine must wait for the first."""
-    with two_processes(locks.NFS) as (first, second, server, release):
-        assert second.stdout.readline() == f'Waiting for another process in {tmp_path}\n'
-        release()
-        for process in (first, second):
-            _assert_succeeded(process)
-    assert server.ranges == [None, f'bytes={len(archive) // 2}-']
+def test_two_machines_whose_locks_are_useless(tmp_path, archive):
+    """The second machine is faster, while the first has half of the archive. No file is written by
+    both."""
+    asked, released = threading.Event(), threading.Event()
+
+    def send_half(handler, content):
+        half, length = content[: len(content) // 2], str(len(content))
+        download_server.answer(handler, 200, half, Content_Length=length)
+        handler.wfile.flush()
+        asked.set()
+        released.wait()
+
+    server = download_server.Server(archive, [send_half, 'none'])
+    code, md5 = locks.USELESS + FETCH, hashlib.md5(archive).hexdigest()
+    args = [code, str(tmp_path), server.url, md5]
+    with contextlib.closing(server), locks.process(*args) as first:
+        assert asked.wait(60)
+        with locks.process(*args) as second:
+            second.communicate(timeout=60)
+            released.set()
+            first.communicate(timeout=60)
+    assert (first.returncode, second.returncode) == (0, 0)
     assert_complete(tmp_path)
-
-
-@locks.needed
-def test_two_machines_whose_locks_are_useless(two_processes, tmp_path):
-    """The second machine is faster. No file is written by both."""
-    with two_processes(locks.USELESS) as (first, second, _, release):
-        _assert_succeeded(second)
-        release()
-        _assert_succeeded(first)
-    assert_complete(tmp_path)
-
-
-def test_an_archive_that_is_no_file(fetch, tmp_path):
-    path = tmp_path / NAME
-    special_files.make(path, 'a FIFO')
-    with messages.raises(f'^{path} is a FIFO, not a file: delete it '):
-        fetch('none')
 
 
 def test_cifar100(tmp_path, monkeypatch):

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from cifar10.data import dataset, download, published, python_version
-from tests.helpers import data_sets, messages, programs, python_files, special_files
-from tests.helpers.special_files import deadline  # noqa: F401
+from tests.helpers import data_sets, messages, programs, python_files
 
 BATCH = 'data_batch_3'
 
@@ -62,15 +61,7 @@ def test_cifar100(tmp_path):
     assert convert(directory, tmp_path) == _files(tmp_path / 'made')
 
 
-def test_data_in_the_order_of_fortran(versions, directory, rewrite, tmp_path):
-    def change(batch):
-        batch[b'data'] = np.asfortranarray(batch[b'data'])
-
-    rewrite(change)
-    assert convert(directory, tmp_path) == _files(versions / dataset.CIFAR10_DIRECTORY)
-
-
-@pytest.mark.parametrize('protocol', range(2, 5))
+@pytest.mark.parametrize('protocol', [2, 4])
 def test_pickles_of_python_3(versions, directory, rewrite, tmp_path, protocol):
     """Some programs write them again. In protocol 2, bytes are a call of codecs.encode."""
     rewrite(lambda batch: None, protocol)
@@ -87,14 +78,13 @@ class Hostile:
         return os.system, (f'touch {self._path}',)
 
 
-@pytest.mark.parametrize('protocol', range(2, 5))
-def test_a_hostile_pickle_executes_nothing(directory, rewrite, tmp_path, protocol):
+def test_a_hostile_pickle_executes_nothing(directory, rewrite, tmp_path):
     trace = tmp_path / 'executed'
 
     def change(batch):
         batch[b'filenames'] = Hostile(trace)
 
-    rewrite(change, protocol)
+    rewrite(change)
     status, _, stderr = programs.call(
         'cifar10_dataset', 'convert', str(directory), str(tmp_path / 'out')
     )
@@ -116,7 +106,6 @@ def _set(key, value):
         (_set(b'data', [0] * 3072), r'data is not a uint8 array of the shape \[n, 3072\]'),
         (_set(b'data', np.zeros([40, 3071], np.uint8)), 'data is not a uint8 array'),
         (_set(b'data', np.zeros([40, 3072])), 'data is not a uint8 array'),
-        (lambda batch: batch.pop(b'data'), 'data is not a uint8 array'),
         (_set(b'labels', [0] * 39), 'labels is not a list of 40 labels'),
         (_set(b'labels', bytes(40)), 'labels is not a list of 40 labels'),
         (_set(b'labels', [10] + [0] * 39), 'labels has labels that are not 0 to 9'),
@@ -134,18 +123,21 @@ def test_a_batch_with_other_content(directory, rewrite, tmp_path, change, reason
     assert not (tmp_path / 'out').exists()
 
 
-@pytest.mark.parametrize('name', ['batches.meta', 'test_batch'])
 @pytest.mark.parametrize('content', [b'', b'text', pickle.dumps([1])])
-def test_a_file_that_is_no_such_pickle(directory, tmp_path, name, content):
-    with open(os.path.join(directory, name), 'wb') as file:
+def test_a_file_that_is_no_such_pickle(directory, tmp_path, content):
+    with open(os.path.join(directory, 'batches.meta'), 'wb') as file:
         file.write(content)
-    with messages.raises(rf'^{directory} is damaged \({name}: .+\): replace it by a good copy$'):
+    with messages.raises(rf'^{directory} is damaged \(batches.meta: .+\): replace it'):
         download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
 
 
-def test_a_missing_file(directory, tmp_path):
-    os.remove(os.path.join(directory, BATCH))
-    with messages.raises(f'^{directory}/{BATCH} is missing: replace it by a good copy$'):
+def test_a_file_that_is_missing_or_cannot_be_read(directory, tmp_path):
+    path = os.path.join(directory, BATCH)
+    os.remove(path)
+    with messages.raises(f'^{path} is missing: replace it by a good copy$'):
+        download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
+    os.mkdir(path)
+    with messages.raises(rf'^{path} cannot be read \(Is a directory\): replace it'):
         download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
 
 
@@ -160,28 +152,14 @@ def test_the_names_of_numpy_1_and_2(versions, directory, tmp_path, module):
     assert convert(directory, tmp_path) == _files(versions / dataset.CIFAR10_DIRECTORY)
 
 
-def test_class_names_that_are_not_utf_8(directory, tmp_path):
-    python_files.dump({b'label_names': [b'\xff'] * 10}, os.path.join(directory, 'batches.meta'))
-    with messages.raises('the class names are not a list of strings'):
+@pytest.mark.parametrize(
+    'names, fault',
+    [([b'\xff'] * 10, 'not a list of strings'), ([b'a'] * 9, 'the number of class names is 9')],
+)
+def test_class_names(directory, tmp_path, names, fault):
+    python_files.dump({b'label_names': names}, os.path.join(directory, 'batches.meta'))
+    with messages.raises(rf'^{directory} is damaged .batches.meta: .*{fault}'):
         download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
-
-
-def test_a_wrong_number_of_class_names(directory, tmp_path):
-    python_files.dump({b'label_names': [b'a'] * 9}, os.path.join(directory, 'batches.meta'))
-    with messages.raises(
-        rf'^{directory} is damaged .batches.meta: the number of class names is 9, '
-    ):
-        download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
-
-
-@pytest.mark.parametrize('kind', special_files.KINDS)
-def test_a_special_file(directory, tmp_path, kind):
-    path = os.path.join(directory, BATCH)
-    os.remove(path)
-    special_files.make(path, kind)
-    with messages.raises(f'^{path} is {kind}, not a file: replace it by a good copy$'):
-        download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
-    assert not (tmp_path / 'out').exists()
 
 
 @pytest.mark.parametrize('word', ['--strict', '--seed=1', '--test_fraction=0.5'])

@@ -11,7 +11,6 @@ import pytest
 from cifar10.data import download, published, transport
 from tests.helpers import messages, special_files
 from tests.helpers.download_server import Server, answer, assert_complete
-from tests.helpers.special_files import deadline  # noqa: F401
 
 NOMINAL_SECS = transport._TRIAL_SECS  # before a test makes it shorter
 BINARY, PYTHON = (archive.name for archive in published.CIFAR10.archives)
@@ -99,12 +98,10 @@ def silent_url():
     'fault, num_resumed',
     [
         (503, 0),
-        (404, 0),
         ('cut short', 1 / 2),
         ('corrupt', 0),
         (_stall_after_90_percent, 9 / 10),
         ('redirect to a silent server', 0),
-        (_redirect('http://127.0.0.1:1/'), 0),
     ],
 )
 def test_a_bad_host_is_left(
@@ -201,13 +198,6 @@ def test_an_earlier_part_decides(small, archive, python_archive, servers, clock,
     run(small, tmp_path, first.url, second.url)
     assert_complete(tmp_path)
     assert first.ranges == [] and len(second.ranges) == 1
-
-
-def test_a_part_of_the_other_archive_is_removed(small, archive, python_archive, servers, tmp_path):
-    (tmp_path / f'{BINARY}.part{special_files.ABANDONED}.0').write_bytes(archive[:1000])
-    missing, good = servers(archive, [404]), servers(python_archive, ['none'], PYTHON)
-    run(small, tmp_path, missing.url, good.url)
-    assert_complete(tmp_path, PYTHON)
 
 
 def test_a_name_server_that_does_not_answer(monkeypatch):

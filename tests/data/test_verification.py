@@ -1,17 +1,14 @@
-"""Verification of data files, labels and checksums; changes during a run."""
+"""Verification of data files, labels and checksums."""
 
 import hashlib
 import os
-import shutil
 
 import numpy as np
 import pytest
 
 from cifar10.data import dataset, verification
 from cifar10.data.dataset import DataFile, Split
-from cifar10.data.verification import Snapshot
-from tests.helpers import data_sets, faults, messages, special_files
-from tests.helpers.special_files import deadline  # noqa: F401
+from tests.helpers import faults, messages
 
 
 def _records(path, labels, label_bytes=1, **about):
@@ -66,17 +63,6 @@ def test_a_missing_file(tmp_path):
     for data_dir in (tmp_path, tmp_path / 'file'):
         with messages.raises(f'{data_dir}/.*data_batch_1.bin is missing: '):
             verification.verify(dataset.read(str(data_dir)).train)
-
-
-def test_links_to_files(own_data_dir, tmp_path):
-    path = dataset.read(own_data_dir).test.paths[0]
-    os.rename(path, str(tmp_path / 'elsewhere'))
-    os.symlink(str(tmp_path / 'elsewhere'), path)
-    split = data_sets.records([path])
-    assert verification.verify(split) == 50
-    snapshot = Snapshot(split)
-    os.truncate(str(tmp_path / 'elsewhere'), 1)
-    assert snapshot.find_change() == f'{path} has changed: it had 153650 bytes, now 1'
 
 
 def test_a_file_of_several_pieces(tmp_path):
@@ -134,74 +120,6 @@ def test_the_checksum_of_all_files(tmp_path):
     assert verification.total_checksum(both) != total
 
 
-@pytest.fixture
-def paths(own_data_dir):
-    return dataset.read(own_data_dir).train.paths
-
-
 def _content(path):
     with open(path, 'rb') as opened:
         return opened.read()
-
-
-def test_nothing_has_changed(paths, tmp_path):
-    snapshot = Snapshot(data_sets.records(paths))
-    assert snapshot.find_change() is None
-    shutil.copy2(paths[1], str(tmp_path / 'copy'))  # with its mtime
-    os.replace(str(tmp_path / 'copy'), paths[1])
-    os.chmod(paths[2], 0o600)
-    os.link(paths[3], str(tmp_path / 'backup'))
-    assert snapshot.find_change() is None
-
-
-def _restore_time_after_relabelling(path):
-    before = os.stat(path)
-    faults.relabel(path, 3)
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
-@pytest.mark.parametrize(
-    'change, line',
-    [
-        (os.remove, '{path} has been removed'),
-        (
-            lambda path: os.rename(os.path.dirname(path), os.path.dirname(path) + '-moved'),
-            '{first} has been removed',
-        ),
-        (lambda path: os.truncate(path, 3073), '{path} has changed: it had 184380 bytes, now 3073'),
-        (_restore_time_after_relabelling, '{path} ' + messages.CHANGED),
-        (
-            lambda path: os.utime(path, ns=(1, os.stat(path).st_mtime_ns + 1)),
-            '{path} ' + messages.CHANGED,
-        ),
-    ],
-)
-def test_the_first_change_is_named(paths, change, line):
-    snapshot = Snapshot(data_sets.records(paths))
-    os.utime(paths[4], ns=(1, 1))  # not the first one
-    change(paths[3])
-    assert snapshot.find_change() == line.format(path=paths[3], first=paths[0])
-
-
-@pytest.mark.parametrize('kind', special_files.KINDS)
-def test_replacement_by_a_special_file(paths, kind):
-    """The file is not opened, because a FIFO would block."""
-    split = data_sets.records(paths)
-    snapshot = Snapshot(split)
-    os.remove(paths[3])
-    with messages.raises(f'^{paths[3]} is missing: '):
-        Snapshot(split)
-    special_files.make(paths[3], kind)
-    assert snapshot.find_change() == f'{paths[3]} is now {kind}'
-    for reading in (Snapshot, verification.verify):
-        with messages.raises(f'^{paths[3]} is {kind}, not a file: replace '):
-            reading(split)
-
-
-def test_a_loop_of_links(paths):
-    snapshot = Snapshot(data_sets.records(paths))
-    os.remove(paths[3])
-    os.symlink(paths[3], paths[3])
-    assert snapshot.find_change() == (
-        f'{paths[3]} can no longer be read (Too many levels of symbolic links)'
-    )

@@ -1,4 +1,4 @@
-"""Averaging in one session against NumPy, and rounds with simulated arrivals and time."""
+"""A round of averaging against NumPy, and rounds with simulated arrivals and time."""
 
 import queue
 from types import SimpleNamespace
@@ -7,167 +7,31 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import optimizer
-from cifar10.config import FAST, RunLength
-from cifar10.distributed import averaging, cluster_state, exchange
-from cifar10.distributed.cluster import Cluster, Strategy
+from cifar10.distributed import averaging, cluster_state
+from cifar10.distributed.cluster import Cluster
 from cifar10.distributed.cluster_state import ClusterState
 from tests.helpers import tasks_here
 
 
-@pytest.fixture
-def session(graph):
-    with tasks_here.Session() as session:
-        yield session
-
-
-def test_a_round(session):
+def test_a_round():
     """The buffers of other workers have no effect, not even NaN."""
     cluster, rng = tasks_here.cluster(2, 3), np.random.RandomState(0)
     mask, step = tf.placeholder(tf.bool, [3]), tf.placeholder(tf.int64, [])
     made = averaging.average_op(cluster, mask, step)
     averages = [averaging.average(ps_task) for ps_task in cluster.ps_tasks]
     queue = cluster_state.token_queue(cluster.ps_tasks[0], cluster.worker_tasks[2])
-    for number, counted in enumerate([[1, 1, 1], [1, 0, 1], [0, 1, 0]], 1):
-        expected = []
+    counted, expected = [1, 0, 1], []
+    with tasks_here.Session() as session:
         for i, ps_task in enumerate(cluster.ps_tasks):
             sent = rng.randn(3, 4 + i).astype(np.float32)
-            sent[np.flatnonzero(np.logical_not(counted))] = np.nan
+            sent[1] = np.nan
             for worker, value in zip(cluster.worker_tasks, sent):
                 session.run(averaging.buffer(ps_task, worker).assign(value))
-            expected.append(sent[np.array(counted, bool)].mean(0))
-        session.run(made, {mask: counted, step: 10 * number})
+            expected.append((sent[0] + sent[2]) / 2)
+        session.run(made, {mask: counted, step: 10})
         for average, value in zip(session.run(averages), expected):
             np.testing.assert_allclose(average, value, rtol=1e-6)
-        assert session.run(queue.size()) == number
-
-
-class _Worker:
-    """Worker 0 of two, with Nesterov's momentum; each gradient is 1."""
-
-    def __init__(self, session, num_servers, period=1, last_step=1000):
-        self.session, self.replica = (
-            session,
-            tasks_here.replica(
-                Strategy('average', 2, average_period=period), num_servers, last_step=last_step
-            ),
-        )
-        self.step = tf.train.get_or_create_global_step()
-        self.weights = [
-            tf.get_variable(name, initializer=np.array(value, np.float32))
-            for name, value in [('matrix', [[1, 2, 3], [4, 5, 6]]), ('vector', [7, 8, 9, 10, 11])]
-        ]
-        hparams = FAST._replace(
-            optimizer='momentum', moving_average_fraction=0.0, moving_average_decay=0.05
-        )
-        opt = optimizer.create(tf.constant(0.5), hparams)
-        gradients = [(tf.ones_like(weights), weights) for weights in self.weights]
-        self.update = averaging.update(
-            self.replica,
-            None,
-            gradients,
-            None,
-            lambda averages: optimizer.train(opt, averages, self.step, RunLength(10, 100), hparams),
-        )
-        self.variables = {variable.op.name: variable for variable in tf.global_variables()}
-        self.other = [
-            averaging.buffer(ps_task, self.replica.cluster.worker_tasks[1])
-            for ps_task in self.replica.state_tasks
-        ]
-        self._reached = tf.placeholder(tf.int64, [])
-        self._round = averaging.average_op(
-            self.replica.cluster, tf.constant([True, True]), self._reached
-        )
-        self._arrival = exchange.arrival_queue(self.replica.state_tasks[0]).dequeue()
-        session.run(tf.global_variables_initializer())
-        cluster_state.variable(self.replica.state_tasks[0], 'generation').load(
-            self.replica.generation, session
-        )
-        for ps_task in self.replica.state_tasks:
-            cluster_state.variable(ps_task, 'step').load(0, session)
-        session.run(self.update.chief_init_op)
-
-    def arrival(self):
-        return self.session.start(self._arrival).result().tolist()
-
-    def round(self, reached):
-        self.session.run(self._round, {self._reached: reached})
-
-
-def test_a_worker_takes_the_average(session):
-    """The average has weights and moving averages, but no momentum."""
-    worker = _Worker(session, 3)
-    session.run(worker.update.worker_init_op)
-    assert worker.arrival() == [7, -1, 0]
-    before = session.run(worker.variables)
-    made = session.start(worker.update.train_op)
-    assert worker.arrival() == [7, 1, 0] and not made.done()
-    sizes = [
-        buffer.size
-        for buffer in session.run(
-            [
-                averaging.buffer(ps_task, worker.replica.task)
-                for ps_task in worker.replica.state_tasks
-            ]
-        )
-    ]
-    assert sizes == [8, 8, 6]
-    for buffer, size in zip(worker.other, sizes):
-        session.run(buffer.assign(np.full(size, 100, np.float32)))
-    worker.round(1)
-    assert made.result() is None
-    after = session.run(worker.variables)
-    assert after.pop('global_step') == 1
-    for name, value in after.items():
-        weights = before[name.partition('/')[0]]
-        own = {
-            '': weights - 0.95,
-            'Momentum': np.ones_like(weights),
-            'ExponentialMovingAverage': 0.05 * weights + 0.95 * (weights - 0.95),
-        }
-        kind = name.partition('/')[2]  # the first step of Nesterov's momentum: 0.5 * (1 + 0.9 * 1)
-        np.testing.assert_allclose(
-            value,
-            own[kind] if kind == 'Momentum' else (own[kind] + 100) / 2,
-            rtol=1e-5,
-            err_msg=name,
-        )
-
-
-def test_the_start_takes_what_the_chief_has_published(session):
-    worker = _Worker(session, 2)
-    published = session.run(worker.variables)
-    for variable in worker.weights:
-        session.run(variable.assign(tf.zeros_like(variable)))
-    cluster_state.variable(worker.replica.state_tasks[0], 'step').load(30, session)
-    session.run(worker.update.worker_init_op)
-    values = session.run(worker.variables)
-    assert values.pop('global_step') == 30
-    for name, value in values.items():
-        np.testing.assert_array_equal(value, published[name], err_msg=name)
-
-
-def test_the_chief_has_begun_anew(session):
-    worker = _Worker(session, 1)
-    cluster_state.variable(worker.replica.state_tasks[0], 'generation').load(8, session)
-    assert session.run([worker.update.train_op, worker.update.generation])[1] == 8
-
-
-@pytest.mark.parametrize(
-    'period, last_step, step, local_steps',
-    [
-        (1, 1000, 0, 0),
-        (10, 1000, 990, 9),
-        (10, 994, 990, 3),
-    ],
-)
-def test_the_steps_of_a_period(session, period, last_step, step, local_steps):
-    worker = _Worker(session, 1, period, last_step)
-    session.run(worker.step.assign(step))
-    (hook,) = worker.update.hooks
-    hook.after_create_session(session, None)
-    hook.before_run(SimpleNamespace(session=session))
-    assert session.run(worker.step) == step + local_steps
+        assert session.run(queue.size()) == 1
 
 
 CLUSTER = Cluster(('p:1', 'q:1'), ('a:1', 'b:1', 'c:1'))

@@ -1,6 +1,5 @@
 """Launcher with fake tasks that print, fail, are killed, or ignore signals."""
 
-import contextlib
 import os
 import re
 import signal
@@ -10,7 +9,6 @@ import sys
 import pytest
 
 from cifar10.distributed import launcher
-from cifar10.errors import UserError
 from tests.helpers.fake_tasks import DEADLINE_SECS, hosts, launch, own_flags
 
 
@@ -29,7 +27,8 @@ def test_every_task_is_started_once(trainer, capsys, monkeypatch):
         addresses.add((tuple(hosts(own, 'ps_hosts')), tuple(hosts(own, 'worker_hosts'))))
     ((servers, workers),) = addresses
     assert (len(servers), len(workers)) == (2, 3) and len(set(servers + workers)) == 5
-    assert all(re.fullmatch(r'localhost:\d{5}', host) for host in servers + workers)
+    for host in servers + workers:  # below the ephemeral ports
+        assert 10000 < int(re.fullmatch(r'localhost:(\d+)', host).group(1)) < 2**15
     assert sorted(capsys.readouterr().out.splitlines()) == [
         f'[{task}] yes None' for task in one.tasks()
     ]
@@ -66,33 +65,12 @@ def test_lines_come_at_once(trainer, tmp_path, monkeypatch):
     assert launch(trainer("print('hello'); wait_for('shown')"), 0, 1) == 0
 
 
-def test_a_pipe_that_outlives_the_task(trainer, capsys, tmp_path):
-    """A child process of the task holds its output open, but the launcher does not wait."""
-    one = trainer("""
-os.write(1, b'written\\n')
-number = os.fork()
-if number:
-    with open('child', 'w') as child: child.write(str(number))
-    os._exit(0)
-signal.alarm(60)
-wait_for()
-""")
-    try:
-        assert launch(one, 0, 1) == 0
-        os.kill(int((tmp_path / 'child').read_text()), 0)
-    finally:
-        os.kill(int((tmp_path / 'child').read_text()), signal.SIGKILL)
-    assert capsys.readouterr().out == '[worker 0] written\n'
-
-
-@pytest.mark.parametrize('num_ps, status', [(0, 1), (1, 76)])
-def test_another_status_ends_all(trainer, capsys, num_ps, status):
-    one = trainer(f"if task == 'worker 1': wait_for_all(); sys.exit({status})\nwait_for()")
-    assert launch(one, num_ps, 2) == status
-    assert one.tasks() == ['ps 0'] * num_ps + ['worker 0', 'worker 1']
+def test_another_status_ends_all(trainer, capsys):
+    one = trainer("if task == 'worker 1': wait_for_all(); sys.exit(76)\nwait_for()")
+    assert launch(one, 1, 2) == 76
+    assert one.tasks() == ['ps 0', 'worker 0', 'worker 1']
     assert re.fullmatch(
-        rf'\S+: worker 1 ended with status {status}: it is not restarted\n',
-        capsys.readouterr().err,
+        r'\S+: worker 1 ended with status 76: it is not restarted\n', capsys.readouterr().err
     )
 
 
@@ -102,10 +80,9 @@ def test_servers_end_by_themselves(trainer, capsys, monkeypatch):
     assert launch(one, 1, 1) == 0 and capsys.readouterr().err == ''
 
 
-@pytest.mark.parametrize('at_sigterm', ['os._exit(0)', 'None'])
-def test_servers_that_stay(trainer, capsys, tmp_path, at_sigterm):
+def test_servers_that_stay(trainer, capsys, tmp_path):
     one = trainer(
-        f"signal.signal(signal.SIGTERM, lambda *_: (touch('asked'), {at_sigterm}))\nif task == 'ps 1': touch('ready'); wait_for()\n"
+        "signal.signal(signal.SIGTERM, lambda *_: touch('asked'))\nif task == 'ps 1': touch('ready'); wait_for()\n"
         "wait_for('ready')"
     )
     assert launch(one, 2, 2) == 0
@@ -114,32 +91,6 @@ def test_servers_that_stay(trainer, capsys, tmp_path, at_sigterm):
         r'\S+: ps 1 still runs \S+ s after the end of the workers: it is terminated\n',
         capsys.readouterr().err,
     )
-
-
-@pytest.mark.parametrize(
-    'flag', ['--ps_hosts=a:1', '-worker_hosts', '--job_name', '--task_index=0']
-)
-def test_flags_of_the_launcher(flag):
-    with pytest.raises(UserError, match=f'^{flag} is set by the launcher'):
-        launcher.Launcher([], ['--max_steps=1', flag], 1, 1, 0)
-
-
-def test_a_bug_leaves_no_task(trainer, monkeypatch):
-    def fail(*_):
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(launcher.Launcher, '_failed', fail)
-    with pytest.raises(ZeroDivisionError):
-        launch(trainer('wait_for()'), 1, 2)
-
-
-def test_free_ports():
-    """They are different, and below the ephemeral ports."""
-    found = launcher.free_ports(128)
-    assert len(set(found)) == 128 and min(found) > 10000 and max(found) < 2**15
-    with contextlib.ExitStack() as end:
-        for port in found:
-            end.enter_context(contextlib.closing(socket.socket())).bind(('localhost', port))
 
 
 def test_a_port_that_is_taken(monkeypatch):

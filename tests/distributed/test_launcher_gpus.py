@@ -41,7 +41,7 @@ def _with(num_gpus):
             8,
             1,
             2,
-            ['--max_steps', '5', '-num_gpus', '3'],
+            ['--num_gpus=12', '-num_gpus', '3', '--num_gpus=2x', '--no_num_gpus=4'],
             ['0,1,2', '3,4,5'],
             ['GPUs: worker 0 gets 0, 1, 2; worker 1 gets 3, 4, 5'],
         ),
@@ -95,14 +95,3 @@ def test_workers_without_gpus(machine, trainer, capsys):
     machine()
     assert launch(trainer(_TELLS), 0, 1) == 0
     assert capsys.readouterr().out == '[worker 0] None None\n'
-
-
-@pytest.mark.parametrize(
-    'flags, number',
-    [
-        (['--num_gpus=3', '-num_gpus', '12', '--max_steps=5'], 12),
-        (['--num_gpus=0', '--num_gpus=2x', '--x=--num_gpus=3', '--no_num_gpus=3'], 1),
-    ],
-)
-def test_the_last_number_of_gpus(flags, number):
-    assert launcher.Launcher([], flags, 0, 1, 0)._num_gpus == number

@@ -1,4 +1,4 @@
-"""Restarts by a launcher after tasks die, stop, or find their ports in use."""
+"""Restarts by a launcher after tasks die, or find their ports in use."""
 
 import re
 
@@ -26,21 +26,6 @@ def test_one_task_is_started_again(trainer, capsys, task, end, told):
     first, second = one.words(task)
     assert second == first
     assert capsys.readouterr().err.endswith(f': {task} {told}: it is restarted (2 restarts left)\n')
-
-
-def test_a_stopped_task_is_started_again(trainer, capsys, monkeypatch):
-    monkeypatch.setattr(launcher, 'STOPPED_TIMEOUT_SECS', 0.5)
-    one = trainer(
-        "if task == 'ps 0' and not start: os.kill(os.getpid(), signal.SIGSTOP)\nif task == 'ps 0': touch('again')\n"
-        "wait_for('again')"
-    )
-    assert launch(one, 1, 2) == 0
-    assert one.tasks() == ['ps 0', 'ps 0', 'worker 0', 'worker 1']
-    assert re.fullmatch(
-        r'\S+: ps 0 has been stopped for .* s: it is killed\n'
-        r'\S+: ps 0 was ended by SIGKILL: it is restarted \(2 restarts left\)\n',
-        capsys.readouterr().err,
-    )
 
 
 def test_a_worker_that_is_done_stays_so(trainer):
@@ -95,8 +80,7 @@ def test_restarts_are_used_up(trainer, capsys, num_ps, end, status, max_restarts
     assert said.count('no restarts are left') == 1
 
 
-@pytest.mark.parametrize('num_ps', [0, 1])
-def test_a_restart_resumes(trainer, num_ps):
+def test_a_restart_resumes(trainer):
     """--fresh moves an older run aside, even after an early death of the chief, but never this
     run."""
     given = ['--fresh', '--freshness=2', '-fresh=true', '--max_steps=3', '--nofresh', '--fresh=1']
@@ -104,7 +88,7 @@ def test_a_restart_resumes(trainer, num_ps):
         "if task == 'worker 0' and start == 1: print('2026-01-01 00:00:00: step 1, loss = 1', flush=True)\n"
         f"if task == 'worker 0' and start < 3: {KILL}"
     )
-    assert launch(one, num_ps, 1, flags=given) == 0
+    assert launch(one, 0, 1, flags=given) == 0
     first, second, third, fourth = one.words('worker 0')
     assert own_flags(first, given) == own_flags(
         third, ['--freshness=2', '--max_steps=3', '--nofresh']
@@ -112,15 +96,14 @@ def test_a_restart_resumes(trainer, num_ps):
     assert first == second and third == fourth
 
 
-@pytest.mark.parametrize('num_ps, stream', [(0, 'stderr'), (1, 'stdout')])
-def test_a_port_in_use(trainer, capsys, num_ps, stream):
+def test_a_port_in_use(trainer, capsys):
     """All tasks get other ports, and keep --fresh."""
     one = trainer(
         "if start: sys.exit(0)\nif task == 'worker 0': wait_for()\nwait_for_all()\n"
-        f"print('error: ps 0 cannot listen: x', file=sys.{stream}); sys.exit(int(task == 'worker 1'))"
+        "print('error: ps 0 cannot listen: x', file=sys.stderr); sys.exit(int(task == 'worker 1'))"
     )
-    assert launch(one, num_ps, 2, max_restarts=1, flags=['--fresh']) == 0
-    assert one.tasks() == 2 * num_ps * ['ps 0'] + 2 * ['worker 0'] + 2 * ['worker 1']
+    assert launch(one, 1, 2, max_restarts=1, flags=['--fresh']) == 0
+    assert one.tasks() == 2 * ['ps 0'] + 2 * ['worker 0'] + 2 * ['worker 1']
     first, second = [own_flags(words, ['--fresh']) for words in one.words('worker 1')]
     assert set(hosts(first, 'worker_hosts')).isdisjoint(hosts(second, 'worker_hosts'))
     assert capsys.readouterr().err.endswith(

@@ -11,7 +11,7 @@ from cifar10.data import dataset
 from tests.helpers import oracle
 
 
-def save(directory, step, averages=True, global_step=True, seed=0, poison=None):
+def save(directory, step, averages=True, global_step=True, seed=0):
     """Save a checkpoint; return its path, and the values to evaluate as a dict by variable name.
 
     The raw weights differ from the moving averages, so that a test can tell them apart.
@@ -19,7 +19,6 @@ def save(directory, step, averages=True, global_step=True, seed=0, poison=None):
     Args:
       averages: True adds moving averages.
       global_step: True adds a global step.
-      poison: name of the variable that gets a NaN.
     """
     rng = np.random.RandomState(seed)
     session, saver, variables = _network(averages, global_step)
@@ -28,8 +27,6 @@ def save(directory, step, averages=True, global_step=True, seed=0, poison=None):
         value = step
         if name != 'global_step':
             value = rng.normal(0, 0.1, variable.shape.as_list()).astype(np.float32)
-            if name == poison:
-                value.flat[3] = np.nan
             if name.endswith('/ExponentialMovingAverage') == averages:
                 used[name.replace('/ExponentialMovingAverage', '')] = value
         initial[variable.initializer.inputs[1]] = value

@@ -1,5 +1,6 @@
 """Readers of event files."""
 
+import collections
 import glob
 import os
 
@@ -43,20 +44,14 @@ def texts(directory):
     return found
 
 
-def shown(directory):
-    """Return the `scalars` that TensorBoard shows: after a resume, it drops the later steps written
-    before."""
-    found = []
+def shown_steps(directory):
+    """Return the steps that TensorBoard shows, {tag: [step]}: after a resume, it drops the later
+    steps written before."""
+    found = collections.defaultdict(list)
     for event in read(directory):
         if event.session_log.status == tf.SessionLog.START:
-            found = [(step, tag, value) for step, tag, value in found if step < event.step]
-        found += values(event)
-    return found
-
-
-def shown_steps(directory):
-    """Return the steps that TensorBoard shows, {tag: [step]}, in the order of the files."""
-    found = {}
-    for step, tag, _ in shown(directory):
-        found.setdefault(tag, []).append(step)
+            for tag, steps in found.items():
+                found[tag] = [step for step in steps if step < event.step]
+        for step, tag, _ in values(event):
+            found[tag].append(step)
     return found

@@ -8,24 +8,21 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import training
 from cifar10.distributed import server, task_context
-from tests.helpers.parted_graphs import PartitionGraphs
 
 _POLL_SECS = 0.01
 
 
-def observe(gate=None, digests=False, transfers=False, listens_at=None):
+def observe(gate=None, digests=False, listens_at=None):
     """Patch training.session or the server of this process.
 
     Args:
       gate: a file with the step at which the worker is blocked.
       digests: True to print a digest of all variables after each step.
-      transfers: True to print the bytes sent between the devices of this process in each step.
       listens_at: another port of its server, as if its host were another one.
     """
     if listens_at:
         _move_to_another_host(listens_at)
     observers = ([_Gate(gate)] if gate else []) + ([_Digests()] if digests else [])
-    observers += [_Transfers()] if transfers else []
     training.session = with_hooks(observers)
 
 
@@ -94,19 +91,3 @@ class _Digests(tf.train.SessionRunHook):
         values = run_context.session.run(self._variables)
         digest = hashlib.sha1(b''.join(value.tobytes() for value in values)).hexdigest()
         print(f'Digest: {digest}', flush=True)
-
-
-class _Transfers(PartitionGraphs):
-    """Hook that prints the bytes of tensors with several elements, sent between devices of this
-    process in each step."""
-
-    def after_run(self, run_context, run_values):
-        super().after_run(run_context, run_values)
-        transferred = sum(
-            size
-            for ends, sent in self.transfers().items()
-            if len({end.split('/device:')[0] for end in ends}) == 1 and '/job:worker' in ends[0]
-            for count, size in sent
-            if count > 1
-        )
-        print(f'Transferred: {transferred} bytes', flush=True)

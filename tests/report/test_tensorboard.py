@@ -3,7 +3,6 @@
 import io
 import math
 import re
-from types import SimpleNamespace
 
 from google.protobuf import json_format
 from PIL import Image
@@ -11,7 +10,7 @@ import pytest
 from tensorboard import plugin_util
 from tensorboard.backend.event_processing import plugin_event_multiplexer
 from tensorboard.plugins.custom_scalar import layout_pb2
-from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
+from tensorboard.plugins.hparams import api_pb2, metadata
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
@@ -96,31 +95,16 @@ def test_the_hyperparameters_as_a_table(runs):
 
 
 def test_every_chart_has_curves(runs):
-    """TensorBoard matches regular expressions at the start of tags. Tags like 'sec_per_batch'
-    have no chart."""
-    layouts = [
+    """TensorBoard matches regular expressions at the start of tags."""
+    (layout,) = (
         layout_pb2.Layout.FromString(value.tensor.string_val[0])
-        for name in ('fast', 'eval')
-        for event in events.read(runs / name)
+        for event in events.read(runs / 'fast')
         for value in event.summary.value
         if value.metadata.plugin_data.plugin_name == 'custom_scalars'
-    ]
-    assert layouts == [layouts[0], layouts[0]]
-    tags = {tag for name in ('fast', 'eval') for _, tag, _ in events.scalars(runs / name)}
-    shown = {
-        chart.title: {
-            tag for tag in tags for wanted in chart.multiline.tag if re.match(wanted, tag)
-        }
-        for chart in layouts[0].category[0].chart
-    }
-    assert shown == {
-        'Precision of the moving averages': {'Precision @ 1'},
-        'Total loss': {'total_loss'},
-        'Cross entropy': {'losses/smoothed_cross_entropy', 'losses/cross_entropy'},
-        'Learning rate': {'learning_rate'},
-        'Speed, examples per second': {'examples_per_sec'},
-        'Fill of the queues': {'prefetch_queue/fill', 'shuffle_queue/fill'},
-    }
+    )
+    tags = {tag for _, tag, _ in events.scalars(runs / 'fast')}
+    for chart in layout.category[0].chart:
+        assert any(re.match(wanted, tag) for wanted in chart.multiline.tag for tag in tags), chart
 
 
 def test_the_plan():
@@ -160,11 +144,3 @@ def test_an_evaluation(runs):
     }
     assert {tag.replace(', 10 views', '') for tag in tags} == set(values) - {'Precision @ 2'}
     assert 'classes, 10 views/text_summary' in tags and all(', 10 views' in tag for tag in tags)
-
-
-def test_the_column_of_a_boolean_hyperparameter(monkeypatch):
-    monkeypatch.setattr(tensorboard, '_COLUMNS', ['nesterov'])
-    monkeypatch.setattr(tensorboard, 'CLASSIC', SimpleNamespace(nesterov=True))
-    content = tensorboard._columns().value[0].metadata.plugin_data.content
-    (column,) = plugin_data_pb2.HParamsPluginData.FromString(content).experiment.hparam_infos
-    assert (column.name, column.type) == ('nesterov', api_pb2.DATA_TYPE_BOOL)

@@ -96,14 +96,6 @@ def test_a_list_that_names_nothing(tmp_path, capsys):
         assert capsys.readouterr().out == f'{complaint}Using {path}\n'
 
 
-def test_a_list_that_is_no_file(tmp_path):
-    _save(tmp_path, 1)
-    (tmp_path / 'checkpoint').unlink()
-    os.mkfifo(str(tmp_path / 'checkpoint'))
-    with pytest.raises(UserError, match=f'^{tmp_path}/checkpoint is a FIFO, not a file: remove it'):
-        checkpoint.read_latest(str(tmp_path))
-
-
 def _flip_first_bit(path):
     with open(path, 'r+b') as content:
         byte = content.read(1)[0]
@@ -131,17 +123,6 @@ def test_a_damaged_checkpoint(tmp_path, capsys, suffix, damage):
         match=rf'^The checkpoint {second} is damaged .*{first} is damaged [^\n]*no other intact',
     ):
         checkpoint.read_latest(str(tmp_path))
-
-
-@pytest.mark.parametrize('suffix', [DATA, '.index'])
-def test_a_part_that_is_a_fifo(tmp_path, suffix):
-    path = _save(tmp_path, 1)
-    os.remove(path + suffix)
-    os.mkfifo(path + suffix)
-    with pytest.raises(
-        UserError, match=r'is damaged \(.* is a FIFO, not a file: it cannot be read\)$'
-    ):
-        checkpoint.read(path)
 
 
 @pytest.mark.parametrize(
@@ -179,12 +160,6 @@ def test_a_checkpoint_is_replaced_while_read(tmp_path, monkeypatch):
     assert checkpoint.read_latest(str(tmp_path)).step == 2
 
 
-def test_a_checkpoint_that_fits(tmp_path):
-    saved = checkpoint.read(_save(tmp_path, 1))
-    checkpoint.check_fits(saved, {'numbers': tf.get_variable('other', [3])})
-    checkpoint.check_fits(saved, {})
-
-
 @pytest.mark.parametrize(
     'name, shape, dtype, complaint',
     [
@@ -195,11 +170,7 @@ def test_a_checkpoint_that_fits(tmp_path):
 )
 def test_a_checkpoint_that_does_not_fit(tmp_path, name, shape, dtype, complaint):
     path = _save(tmp_path, 1)
-    message = (
-        f'^The checkpoint {path} does not fit: {complaint}. '
-        'Give the directory of a run of this network and optimizer, or train with --fresh$'
-    )
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(UserError, match=f'^The checkpoint {path} does not fit: {complaint}. Give '):
         checkpoint.check_fits(
             checkpoint.read(path), {name: tf.get_variable('variable', shape, dtype)}
         )
@@ -213,16 +184,3 @@ def test_a_value_that_is_not_finite(tmp_path):
         match='cannot be used: its numbers is not finite. Name an older checkpoint in the file checkpoint$',
     ):
         checkpoint.check_fits(saved, {'numbers': tf.get_variable('other', [3])})
-
-
-def test_a_list_with_characters_that_are_for_terminals(tmp_path, capsys):
-    path = _save(tmp_path, 1)
-    _list(tmp_path, '\033]0;owned\007x')
-    assert checkpoint.read_latest(str(tmp_path)).path == path
-    assert '\033' not in capsys.readouterr().out
-
-
-def test_what_lies_beside_a_checkpoint(tmp_path):
-    path = _save(tmp_path, 20)
-    (tmp_path / 'model.ckpt-20.bak').mkdir()
-    assert checkpoint.read_latest(str(tmp_path)).path == path

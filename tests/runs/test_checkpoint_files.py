@@ -53,17 +53,6 @@ def test_only_a_better_one_takes_its_place(tmp_path, data_dir, capsys):
     )
 
 
-def test_a_resumed_run_knows_it(tmp_path, data_dir):
-    train(tmp_path, data_dir, 1)
-    with _held(tmp_path, data_dir) as run:
-        checkpoint_files.keep_best(run, _checkpoint(1), 0.5)
-    train(tmp_path, data_dir, 2)
-    assert run_directory.read_checkpoint(str(tmp_path), 'best').step == 1
-    with _held(tmp_path, data_dir) as run:
-        checkpoint_files.keep_best(run, _checkpoint(2), 0.25)
-    assert _best_files(tmp_path) == _files_of(1)
-
-
 def test_it_is_damaged_when_the_run_is_resumed(tmp_path, data_dir, capsys):
     """The next evaluation replaces it, even with a lower precision."""
     train(tmp_path, data_dir, 1)

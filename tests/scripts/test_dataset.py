@@ -1,12 +1,9 @@
 """cifar10_dataset.py."""
 
-import os
-
 import pytest
 
 from cifar10.data import dataset, synthetic
-from tests.helpers import programs, special_files
-from tests.helpers.special_files import deadline  # noqa: F401
+from tests.helpers import programs
 
 
 def _summary(data_dir):
@@ -30,13 +27,3 @@ def test_verify_takes_the_directory_of_the_data_set(tmp_path, monkeypatch):
     assert status == 1 and stderr.startswith(
         f'cifar10_dataset.py: error: {tmp_path}/drawn does not exist: '
     )
-
-
-def test_what_is_no_file_is_named(own_data_dir):
-    path = dataset.read(own_data_dir).train.paths[1]
-    os.remove(path)
-    special_files.make(path, 'a FIFO')
-    line = f'cifar10_dataset.py: error: {path} is a FIFO, not a file: replace it with a good copy\n'
-    for command in ('verify', 'download'):
-        found = programs.call('cifar10_dataset', command, '--data_dir=' + own_data_dir)
-        assert found == (1, '', line)

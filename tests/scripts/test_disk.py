@@ -33,18 +33,24 @@ def _command(script, data_dir, directory):
     return [script] + args
 
 
-def test_full_at_the_start(tmp_path, data_dir):
+def test_full_or_read_only_at_the_start(tmp_path, data_dir):
     """40 kB hold no graph, no event file and no figure. Each script has a disk of its own."""
     checkpoints.save(tmp_path, 1)
-    disks, wrapper = [tmp_path / script for script in SCRIPTS], []
-    for disk in disks:
+    disks = [tmp_path / script for script in SCRIPTS]
+    for disk in disks + [tmp_path / 'protected']:
         disk.mkdir()
-        wrapper += faults.small_disk(disk, '40k')
+    wrapper = sum([faults.small_disk(disk, '40k') for disk in disks], [])
+    wrapper += faults.read_only(tmp_path / 'protected')
     commands = [_command(script, data_dir, disk) for script, disk in zip(SCRIPTS, disks)]
+    protected = faults.evaluation(data_dir, tmp_path, tmp_path / 'protected', '--run_once')
+    commands.append(['cifar10_eval'] + protected)
     results = programs.call_in_one_process(commands, wrapper)
     for script, disk, (status, _, stderr) in zip(SCRIPTS, disks, results):
         faults.assert_one_line(stderr, f'{script}.py: error: ', disk)
         assert status == 1, script
+    status, stdout, stderr = results[-1]
+    faults.assert_one_line(stderr, tmp_path / 'protected')
+    assert (status, stdout) == (1, '')  # before the evaluation
 
 
 def _last_summary(directory):

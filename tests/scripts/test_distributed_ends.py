@@ -62,68 +62,48 @@ def test_a_chief_that_is_asked_to_end(tmp_path, make_cluster, mode):
     assert _saved(tmp_path) - stopped_at >= 4
 
 
-@pytest.mark.parametrize(
-    'num_ps, mode',
-    [
-        (0, 'allreduce'),
-        (1, 'sync'),
-        pytest.param(1, 'async', marks=LONG),
-        pytest.param(2, 'average', marks=LONG),
-    ],
-)
-def test_a_job_that_is_started_again_after_its_end(tmp_path, make_cluster, num_ps, mode):
+def test_a_job_that_is_started_again_after_its_end(tmp_path, make_cluster):
     """A complete run ends all tasks.
 
     It also ends a worker that does not see the chief's directory, and a worker without a chief. At
     last the chief is on another machine.
     """
-    flags = ['--mode=' + mode, '--max_steps=2'] + ['--average_period=1'] * (mode == 'average')
-    cluster = make_cluster(num_ps, 2, *flags)
+    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=2')
     cluster.start()
     cluster.succeed()
     cluster.start('worker 1', flags=[f'--train_dir={tmp_path / "other"}'])
     cluster.wait_for('worker 1', 'listens')
-    cluster.start(*[name for name in cluster.names if name != 'worker 1'])
+    cluster.start('ps 0', 'worker 0')
     cluster.succeed()
     assert cluster.tasks['worker 1'].stdout_lines[-1] == messages.RUN_HAS_ENDED
     assert messages.nothing_to_do(2).rstrip() in cluster.text('worker 0')
-    for name in cluster.names[:num_ps]:
-        assert (
-            cluster.tasks[name].stdout_lines[-1]
-            == f'The run has finished at step {_saved(tmp_path)}'
-        )
-    if mode == 'sync':
-        cluster.start('ps 0', 'worker 1')
-        assert cluster.tasks['worker 1'].end() == 0
-        assert cluster.tasks['worker 1'].stdout_lines[-1] == messages.RUN_HAS_ENDED
-        cluster.kill('ps 0')
-        hosts = f'--worker_hosts=192.0.2.1:2222,{cluster.addresses["worker 1"]}'
-        cluster.start('worker 1', flags=[hosts, '--connect_timeout_secs=8'])
-        assert cluster.tasks['worker 1'].end() == 0
-        assert cluster.tasks['worker 1'].stdout_lines[-1] == messages.RUN_HAS_ENDED
+    assert cluster.tasks['ps 0'].stdout_lines[-1] == 'The run has finished at step 2'
+    cluster.start('ps 0', 'worker 1')
+    assert cluster.tasks['worker 1'].end() == 0
+    assert cluster.tasks['worker 1'].stdout_lines[-1] == messages.RUN_HAS_ENDED
+    cluster.kill('ps 0')
+    hosts = f'--worker_hosts=192.0.2.1:2222,{cluster.addresses["worker 1"]}'
+    cluster.start('worker 1', flags=[hosts, '--connect_timeout_secs=4'])
+    assert cluster.tasks['worker 1'].end() == 0
+    assert cluster.tasks['worker 1'].stdout_lines[-1] == messages.RUN_HAS_ENDED
 
 
-@pytest.mark.parametrize(
-    'num_ps, ends',
-    [(1, True), pytest.param(0, True, marks=LONG), pytest.param(1, False, marks=LONG)],
-)
-def test_a_chief_that_cannot_write_everything(tmp_path, make_cluster, num_ps, ends):
+@pytest.mark.parametrize('ends', [True, pytest.param(False, marks=LONG)])
+def test_a_chief_that_cannot_write_everything(tmp_path, make_cluster, ends):
     """The others still end normally.
 
     Servers wait for a busy worker, whose directory is not that of the chief. After a signal, the
     exit status is that of the signal.
     """
     (tmp_path / 'run' / 'trace-3.json').mkdir(parents=True)
-    mode = '--mode=async' if num_ps else '--mode=allreduce'
-    cluster = make_cluster(num_ps, 2, mode, '--max_steps=20', '--profile_step=3', gate=6)
+    cluster = make_cluster(1, 2, '--mode=async', '--max_steps=20', '--profile_step=3', gate=6)
     cluster.start('worker 1', flags=[f'--train_dir={tmp_path / "other"}'])
-    cluster.start(*[name for name in cluster.names if name != 'worker 1'])
+    cluster.start('ps 0', 'worker 0')
     cluster.wait_until_blocked(6)
     chief, other = cluster.tasks['worker 0'], cluster.tasks['worker 1']
     if not ends:
         chief.signal(signal.SIGTERM)
-    if num_ps:
-        other.signal(signal.SIGSTOP)
+    other.signal(signal.SIGSTOP)
     cluster.allow()
     assert chief.end() == (1 if ends else 128 + signal.SIGTERM)
     other.signal(signal.SIGCONT)

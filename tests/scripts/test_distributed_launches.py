@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 
 import pytest
 
@@ -11,42 +12,19 @@ from tests.helpers import events, messages, programs
 pytestmark = pytest.mark.slow
 
 
-def _task(launcher, name):
-    """Return the process of a task."""
-    job, index = name.encode().split()
-    for number in filter(str.isdigit, os.listdir('/proc')):
-        try:
-            with open(f'/proc/{number}/stat') as stat, open(
-                f'/proc/{number}/cmdline', 'rb'
-            ) as command:
-                parent, words = (
-                    stat.read().rpartition(')')[2].split()[1],
-                    command.read().split(b'\0'),
-                )
-        except OSError:  # it has just ended
-            continue
-        if int(parent) == launcher.pid and {b'--job_name=' + job, b'--task_index=' + index} <= set(
-            words
-        ):
-            return int(number)
-    raise AssertionError(f'{name} is not there')
-
-
 @pytest.mark.long
-@pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP])
+@pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize(
     'mode, num_ps, name',
     [
         ('sync', 1, 'worker 1'),
-        ('sync', 1, 'worker 0'),
         ('sync', 2, 'ps 1'),
-        ('async', 1, 'ps 0'),
         ('average', 1, 'worker 0'),
         ('allreduce', 0, 'worker 1'),
         ('allreduce', 0, 'worker 0'),
     ],
 )
-def test_a_task_that_is_ended_or_stopped(tmp_path, data_dir, mode, num_ps, name, number):
+def test_a_task_that_is_ended(tmp_path, data_dir, mode, num_ps, name, number):
     process = programs.start(
         'cifar10_launch',
         f'--num_ps={num_ps:d}',
@@ -69,15 +47,12 @@ def test_a_task_that_is_ended_or_stopped(tmp_path, data_dir, mode, num_ps, name,
         lines.append(line)
         if re.match(r'\[worker 0\] .*: step [2-9]\d,', line):
             break
-    os.kill(_task(process, name), number)
+    words = '--job_name={} --task_index={} '.format(*name.split())
+    found = subprocess.check_output(['pgrep', '-P', str(process.pid), '-f', '--', words])
+    os.kill(int(found), number)
     stdout, stderr = process.communicate()
     assert process.returncode == 0, stdout + stderr
-    *stopped, restart = [
-        line for line in stderr.splitlines() if line.startswith('cifar10_launch.py: ')
-    ]
-    assert stopped == [f'cifar10_launch.py: {name} has been stopped for 10 s: it is killed'] * (
-        number == signal.SIGSTOP
-    )
+    (restart,) = [line for line in stderr.splitlines() if line.startswith('cifar10_launch.py: ')]
     meaning = 'it is restarted' if num_ps else 'all workers are restarted'
     # In allreduce mode, another worker may end first.
     assert re.match(

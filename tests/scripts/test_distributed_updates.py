@@ -1,6 +1,7 @@
 """Updates of a cluster, against one process with as many towers, and against simulations."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -89,28 +90,43 @@ SYNC, AVERAGE, ALLREDUCE = ['--mode=sync'], ['--mode=average', '--average_period
 DIVIDED = ['--num_gpus=2', '--devices_per_tower=2', '--variable_strategy=spread']
 
 
+@pytest.fixture(scope='module')
+def two_towers(tmp_path_factory, data_dir):
+    """Return a function that returns a checkpoint, its values and those after each of 3 updates."""
+    known = {}
+
+    def find(recipe):
+        if recipe not in known:
+            job, directory = _job(data_dir, recipe), tmp_path_factory.mktemp(recipe) / 'run'
+            trainer, first = _begin(directory, job)
+            later = []
+            for pair in zip(*[batches(job, 1, Shard(i, 2), 3) for i in range(2)]):
+                trainer.step(pair)
+                later.append(trainer.values())
+            known[recipe] = directory, first, later
+        return known[recipe]
+
+    return find
+
+
 @pytest.mark.parametrize(
     'recipe, num_ps, mode',
     [('fast', 1, SYNC + DIVIDED), ('fast', 0, ALLREDUCE)]
     + [
         pytest.param(*case, marks=LONG)
         for case in [
-            ('fast', 2, SYNC),
-            ('classic', 0, ALLREDUCE),
-            ('classic', 1, AVERAGE),
+            ('momentum', 2, SYNC),
             ('fast', 0, ALLREDUCE + DIVIDED),
             ('classic', 1, AVERAGE + DIVIDED),
-            ('classic', 1, SYNC),
-            ('momentum', 1, SYNC),
-            ('momentum', 0, ALLREDUCE),
             ('classic', 2, AVERAGE),
         ]
     ],
 )
-def test_two_workers_are_two_towers(tmp_path, data_dir, recipe, num_ps, mode):
+def test_two_workers_are_two_towers(tmp_path, data_dir, two_towers, recipe, num_ps, mode):
     """Compare all variables, slots and moving averages of all checkpoints."""
     job = _job(data_dir, recipe)
-    trainer, first = _begin(tmp_path / 'run', job)
+    directory, first, later = two_towers(recipe)
+    shutil.copytree(str(directory), str(tmp_path / 'run'))
     cluster = _run(
         tmp_path / 'run',
         job,
@@ -122,15 +138,9 @@ def test_two_workers_are_two_towers(tmp_path, data_dir, recipe, num_ps, mode):
         '--save_checkpoint_steps=1',
         *mode,
         digests=not num_ps,
-        transfers='--num_gpus=2' in mode,
     )
-    taken = [batches(job, 1, Shard(i, 2), 3) for i in range(2)]
-    for step in range(3):
-        trainer.step([taken[0][step], taken[1][step]])
-        _assert_same(_saved(tmp_path / 'run', 2 + step), trainer.values(), first)
-    if '--num_gpus=2' in mode:
-        for i in range(2):
-            _assert_transfers_are_told(cluster.text(f'worker {i}'), is_chief=i == 0)
+    for step, values in enumerate(later, 2):
+        _assert_same(_saved(tmp_path / 'run', step), values, first)
     if not num_ps:  # all workers are equal, bit for bit
         digests = [
             [
@@ -143,44 +153,34 @@ def test_two_workers_are_two_towers(tmp_path, data_dir, recipe, num_ps, mode):
         assert digests[0] == digests[1] and len(set(digests[0])) == 3
 
 
-def _assert_transfers_are_told(text, is_chief):
-    """Assert that each step without summaries transfers the bytes that each worker printed."""
-    (told,) = re.findall('^Between devices: ([0-9]+) bytes', text, re.M)
-    transferred = re.findall('^Transferred: ([0-9]+) bytes', text, re.M)
-    assert len(transferred) == 3
-    assert set(transferred[1:2] if is_chief else transferred) == {told}
-
-
-@pytest.mark.parametrize('num_ps', [1, pytest.param(2, marks=LONG)])
-def test_averages_of_two_copies(tmp_path, data_dir, num_ps):
+def test_averages_of_two_copies(tmp_path, data_dir):
     """Each copy has its own momentum and moving averages; every three steps weights and averages
-    are averaged."""
+    are averaged, each half on another server."""
     job = _job(data_dir, 'momentum')
-    trainer, first = _begin(tmp_path / 'run', job)
+    trainer, first = _begin(tmp_path / 'run', job, 1)
     _run(
         tmp_path / 'run',
         job,
         'momentum',
-        num_ps,
         2,
-        9,
+        2,
+        6,
         '--deterministic',
         '--save_checkpoint_steps=1',
         '--mode=average',
         '--average_period=3',
     )
-    taken = [batches(job, 1, Shard(i, 2), 8) for i in range(2)]
-    alone = Trainer(job.hparams, job.run_length, 1)
+    taken = [batches(job, 1, Shard(i, 2), 5) for i in range(2)]
     copies = [
         first,
         {name: 0 * value if name.endswith('/Momentum') else value for name, value in first.items()},
     ]
-    for begin, end in [(0, 3), (3, 6), (6, 8)]:  # the last period is shorter
+    for begin, end in [(0, 3), (3, 5)]:  # the last period is shorter
         for i, values in enumerate(copies):
-            alone.load(values)
+            trainer.load(values)
             for step in range(begin, end):
-                alone.step([taken[i][step]])
-            copies[i] = alone.values()
+                trainer.step([taken[i][step]])
+            copies[i] = trainer.values()
         for name in copies[0]:
             if not name.endswith('/Momentum'):
                 copies[0][name] = copies[1][name] = (copies[0][name] + copies[1][name]) / 2

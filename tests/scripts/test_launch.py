@@ -1,6 +1,5 @@
 """Flags of the launcher."""
 
-import re
 import shutil
 import subprocess
 import sys
@@ -33,7 +32,6 @@ def launched(monkeypatch):
     'words, flags, numbers',
     [
         ([], [], (1, 2, 3)),
-        (['--num_ps=0', '--', '--max_steps=5', '--', 'x'], ['--max_steps=5', '--', 'x'], (0, 2, 3)),
         (
             [
                 '--num_ps=64',
@@ -56,32 +54,12 @@ def test_what_is_launched(launched, words, flags, numbers):
     assert command[1:] == [programs.path('cifar10_launch').replace('cifar10_launch.py', TRAINER)]
 
 
-@pytest.mark.parametrize(
-    'words, complaint',
-    [
-        (
-            ['--max_steps=5'],
-            '--max_steps=5 is unknown: put --max_steps=5 after --; --help lists the flags',
-        ),
-        (
-            ['worker', '--', '--max_steps=5'],
-            ".* 'worker'; --help explains the usage",
-        ),
-        (['--num_ps=65'], 'flag --num_ps=65: .*; --help lists the flags'),
-        (['--num_workers=0'], 'flag --num_workers=0: .*; --help lists the flags'),
-    ],
-)
-def test_mistakes(launched, words, complaint):
-    status, stdout, stderr = programs.call('cifar10_launch', *words)
-    assert (status, stdout, launched) == (2, '', [])
-    assert re.fullmatch(f'cifar10_launch.py: error: {complaint}\n', stderr)
-
-
-def test_flags_of_each_task():
-    assert programs.call('cifar10_launch', '--', '--task_index=1') == (
+@pytest.mark.parametrize('flag', ['--task_index=1', '-worker_hosts', '--ps_hosts=a:1'])
+def test_flags_of_each_task(flag):
+    assert programs.call('cifar10_launch', '--', '--max_steps=1', flag) == (
         1,
         '',
-        'cifar10_launch.py: error: --task_index=1 is set by the launcher, for each task: leave it out\n',
+        f'cifar10_launch.py: error: {flag} is set by the launcher, for each task: leave it out\n',
     )
 
 

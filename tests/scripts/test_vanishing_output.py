@@ -21,21 +21,6 @@ def _remove(path):
     shutil.rmtree(path + '.moved')
 
 
-@faults.needs_mounts
-def test_a_read_only_eval_dir(tmp_path, data_dir):
-    """The error precedes the evaluation."""
-    checkpoints.save(tmp_path, 1)
-    (tmp_path / 'eval').mkdir()
-    status, stdout, stderr = programs.run(
-        'cifar10_eval',
-        '--run_once',
-        *faults.evaluation(data_dir, tmp_path, tmp_path / 'eval'),
-        wrapper=faults.read_only(tmp_path / 'eval'),
-    )
-    faults.assert_one_line(stderr, tmp_path / 'eval')
-    assert (status, stdout) == (1, '')
-
-
 def test_the_train_dir_vanishes(tmp_path, data_dir):
     faults_of = [('cifar10_train', _move), ('cifar10_multi_gpu_train', _remove)]
     directories = [str(tmp_path / script) for script, _ in faults_of]

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 from PIL import Image
@@ -13,13 +14,13 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
-from cifar10.data import dataset, synthetic
-from cifar10.errors import UserError
+from cifar10.data import dataset
 from cifar10.runs import checkpoint
 from cifar10.serving import export, trained_model
-from tests.helpers import checkpoints, oracle, programs, special_files
+from tests.helpers import checkpoints, messages, oracle, programs, special_files
 from tests.helpers.image_files import SCALED, SMALL, decode, photograph
 
+NAMES = [f'{i} \u00fc' for i in range(10)]
 LOADING = """
 import sys
 import numpy as np
@@ -40,29 +41,40 @@ np.savez(sys.argv[3], **{name: np.char.decode(value.astype(bytes)) if value.dtyp
 """
 
 
-@pytest.fixture
-def run(tmp_path, data_dir):
+@pytest.fixture(scope='module')
+def run(tmp_path_factory, data_dir):
     """A directory with a checkpoint, the test images, and their probabilities in an evaluation."""
-    path, _ = checkpoints.save(tmp_path / 'run', 12)
-    (tmp_path / 'run' / 'run.json').write_text(
-        json.dumps({'num_towers': 1, 'class_names': synthetic.CLASS_NAMES})
-    )
+    directory = tmp_path_factory.mktemp('run')
+    path, _ = checkpoints.save(directory, 12)
     test = dataset.read(data_dir).test
     metrics = evaluation.Evaluator(test).evaluate(checkpoint.read(path)).metrics
+    (directory / 'run.json').write_text(json.dumps({'num_towers': 1, 'class_names': NAMES}))
     return SimpleNamespace(
         path=path,
-        directory=str(tmp_path / 'run'),
-        out=str(tmp_path / 'exported'),
+        directory=str(directory),
         images=oracle.read_records(test.paths)[1],
         probabilities=np.exp(metrics.log_probabilities),
         classes=metrics.predicted_classes,
     )
 
 
-def _export(run, *args):
+def _export(run, out, *args):
     return programs.call(
-        'cifar10_export', '--checkpoint_dir=' + run.directory, '--export_dir=' + run.out, *args
+        'cifar10_export', '--checkpoint_dir=' + run.directory, f'--export_dir={out}', *args
     )
+
+
+@pytest.fixture(scope='module')
+def exported(run, tmp_path_factory):
+    """The directory with the exported model, and with model.tflite."""
+    out = tmp_path_factory.mktemp('exported')
+    with mock.patch.dict(os.environ, PATH='/usr/bin:/bin'):  # TensorFlow 1.15 starts its converter
+        status, stdout, _ = _export(run, out, f'--tflite_file={out}/model.tflite')
+    assert (status, stdout) == (
+        0,
+        f'Exported {run.path} to {out}/1\nConverted the network to {out}/model.tflite\n',
+    )
+    return str(out)
 
 
 def _png(image):
@@ -76,48 +88,33 @@ def _png(image):
     tf.__version__ < '2',
     reason='the TensorFlow 2 loader in TensorFlow 1.15 does not know the op Case',
 )
-def test_a_process_without_this_package(run, tmp_path):
-    status, stdout, stderr = _export(run)
-    assert (status, stdout, stderr) == (0, f'Exported {run.path} to {run.out}/1\n', '')
+def test_a_process_without_this_package(run, exported, tmp_path):
     np.savez(
         str(tmp_path / 'given.npz'),
         images=run.images,
         contents=np.array([_png(image) for image in run.images], object),
     )
     environment = {name: value for name, value in os.environ.items() if name != 'PYTHONPATH'}
+    files = [exported + '/1', str(tmp_path / 'given.npz'), str(tmp_path / 'found.npz')]
     subprocess.run(
-        [
-            sys.executable,
-            '-c',
-            LOADING,
-            run.out + '/1',
-            str(tmp_path / 'given.npz'),
-            str(tmp_path / 'found.npz'),
-        ],
+        [sys.executable, '-c', LOADING, *files],
         cwd=str(tmp_path),
         env=environment,
         check=True,
         timeout=120,
         capture_output=True,
     )
-    found = np.load(str(tmp_path / 'found.npz'))
+    found = np.load(files[2])
     for name in ('serving_default', 'predict_images', 'predict_images_uint8', 'predict_bytes'):
         # The rounding of another formula of the LRN: 1.5e-6 of logits of about 50.
         np.testing.assert_allclose(found[name + ' probabilities'], run.probabilities, atol=1e-4)
         np.testing.assert_array_equal(found[name + ' classes'], run.classes)
-        assert found[name + ' names'].tolist() == [
-            synthetic.CLASS_NAMES[number] for number in run.classes
-        ]
+        assert found[name + ' names'].tolist() == [NAMES[number] for number in run.classes]
 
 
 @pytest.mark.slow
-def test_tensorflow_lite(run, tmp_path, monkeypatch):
-    monkeypatch.setenv('PATH', '/usr/bin:/bin')  # TensorFlow 1.15 starts its converter
-    status, stdout, _ = _export(run, f'--tflite_file={tmp_path / "model.tflite"}')
-    assert status == 0 and stdout.endswith(
-        f'Converted the network to {tmp_path / "model.tflite"}\n'
-    )
-    interpreter = tf.lite.Interpreter(str(tmp_path / 'model.tflite'))
+def test_tensorflow_lite(run, exported):
+    interpreter = tf.lite.Interpreter(exported + '/model.tflite')
     (given,) = interpreter.get_input_details()
     interpreter.resize_tensor_input(given['index'], [len(run.images), 32, 32, 3])
     interpreter.allocate_tensors()
@@ -133,70 +130,66 @@ def test_tensorflow_lite(run, tmp_path, monkeypatch):
     np.testing.assert_allclose(interpreter.get_tensor(found['index']).sum(1), 1, atol=1e-5)
 
 
-def _load(path, signature, values):
-    """Return the probabilities, and the types of all operations."""
-    with tf.Graph().as_default() as graph, tf.Session() as session:
-        model = tf.saved_model.load(session, ['serve'], path)
-        found = model.signature_def[signature]
-        ((_, given),) = found.inputs.items()
-        operations = [operation.type for operation in graph.get_operations()]
-        return session.run(found.outputs['probabilities'].name, {given.name: values}), operations
-
-
-def test_files_and_other_sizes(run, tmp_path):
+def test_files_and_other_sizes(exported, tmp_path, graph):
     """Files and larger images get the pixels of a converted data set, without EXIF orientation."""
-    _export(run)
-    contents = dict(SMALL, **SCALED)
-    small = decode(tmp_path, dict(contents, upright=photograph(1))).images.transpose(0, 2, 3, 1)
-    expected, operations = _load(run.out + '/1', 'predict_images', small)
+    with tf.Session() as session:
+        model = tf.saved_model.load(session, ['serve'], exported + '/1')
+
+        def run(signature, values):
+            found = model.signature_def[signature]
+            ((_, given),) = found.inputs.items()
+            return session.run(found.outputs['probabilities'].name, {given.name: values})
+
+        contents = dict(SMALL, **SCALED)
+        small = decode(tmp_path, dict(contents, upright=photograph(1))).images.transpose(0, 2, 3, 1)
+        expected = run('predict_images', small)
+        values = list(contents.values()) + [photograph(6)]
+        np.testing.assert_allclose(run('predict_bytes', values), expected, atol=1e-5)
+        assert len(run('predict_bytes', [])) == 0
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            run('predict_bytes', [SMALL['png'], b'text'])
+        pixels = np.asarray(Image.open(io.BytesIO(SCALED['wide'])))[None]
+        wide = expected[list(contents).index('wide')]
+        np.testing.assert_allclose(run('predict_images_uint8', pixels)[0], wide, atol=1e-5)
+        # Values are rounded and clipped, also where TensorFlow does not use a vectorized cast,
+        # which clips too.
+        np.testing.assert_array_equal(
+            *[
+                run('predict_images', np.reshape(pixels, [1, 1, 1, 3]))
+                for pixels in ([0, 255, 7], [-9, 300, 6.6])
+            ]
+        )
     # Each of the three signatures has one LRN per convolution, and three products.
+    operations = [operation.type for operation in graph.get_operations()]
     kinds = ['LRN', 'Conv2D', 'MatMul', 'VarHandleOp', 'PyFunc', 'IdentityN']
     assert [operations.count(kind) for kind in kinds] == [6, 6, 9, 0, 0, 0]
-    values = list(contents.values()) + [photograph(6)]
-    found, _ = _load(run.out + '/1', 'predict_bytes', values)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert len(_load(run.out + '/1', 'predict_bytes', [])[0]) == 0
-    with pytest.raises(tf.errors.InvalidArgumentError):
-        _load(run.out + '/1', 'predict_bytes', [SMALL['png'], b'text'])
-    pixels = np.asarray(Image.open(io.BytesIO(SCALED['wide'])))[None]
-    found, _ = _load(run.out + '/1', 'predict_images_uint8', pixels)
-    np.testing.assert_allclose(found[0], expected[list(contents).index('wide')], atol=1e-5)
-    # Values are rounded and clipped, also where TensorFlow does not use a vectorized cast, which
-    # clips too.
-    found = []
-    for pixels in ([0, 255, 7], [-9, 300, 6.6]):
-        found.append(_load(run.out + '/1', 'predict_images', np.reshape(pixels, [1, 1, 1, 3]))[0])
-    np.testing.assert_array_equal(*found)
 
 
-def test_versions(run):
+def test_versions(run, tmp_path):
+    out = str(tmp_path)
     for name in (
         f'.cifar10-incomplete-{special_files.ABANDONED}x/7',
         '007',
         '\u00b2',
     ):  # the first is a leftover of a killed process
-        os.makedirs(run.out + '/' + name)
-    for args, path in [([], '/1'), ([], '/2'), (['--model_version=9'], '/9'), ([], '/10')]:
-        assert _export(run, *args)[1] == f'Exported {run.path} to {run.out}{path}\n'
-    assert sorted(os.listdir(run.out)) == ['007', '1', '10', '2', '9', '\u00b2']
-    assert sorted(os.listdir(run.out + '/10')) == ['assets.extra', 'saved_model.pb', 'variables']
-    with open(run.out + '/10/assets.extra/class_names.txt') as names:
-        assert names.read().split('\n') == synthetic.CLASS_NAMES + ['']
-    status, _, stderr = _export(run, f'--tflite_file={run.out}/no_such_directory/x.tflite')
-    assert (
-        status == 1
-        and f'Cannot write {run.out}/no_such_directory/x.tflite (No such file or directory): name'
-        in stderr
-    )
-    with open(run.out + '/9/assets.extra/class_names.txt', 'w') as names:
+        os.makedirs(os.path.join(out, name))
+    for args, path in [([], '/1'), (['--model_version=9'], '/9'), ([], '/10')]:
+        assert _export(run, out, *args)[1] == f'Exported {run.path} to {out}{path}\n'
+    assert sorted(os.listdir(out)) == ['007', '1', '10', '9', '\u00b2']
+    assert sorted(os.listdir(out + '/10')) == ['assets.extra', 'saved_model.pb', 'variables']
+    with open(out + '/10/assets.extra/class_names.txt', encoding='utf-8') as names:
+        assert names.read().split('\n') == NAMES + ['']
+    status, _, stderr = _export(run, out, f'--tflite_file={out}/no_such_directory/x.tflite')
+    assert status == 1 and f'Cannot write {out}/no_such_directory/x.tflite (No such ' in stderr
+    with open(out + '/9/assets.extra/class_names.txt', 'w') as names:
         names.write('one\n')
-    status, _, stderr = programs.call('cifar10_predict', f'--saved_model_dir={run.out}/9', 'x.png')
+    status, _, stderr = programs.call('cifar10_predict', f'--saved_model_dir={out}/9', 'x.png')
     assert status == 1 and 'the number of class names is 1, not 10' in stderr
-    status, stdout, stderr = _export(run, '--model_version=9')
+    status, stdout, stderr = _export(run, out, '--model_version=9')
     assert (status, stdout) == (1, '') and '/9 exists: give another --model_version' in stderr
 
 
-def test_whole_or_not_at_all(run, monkeypatch):
+def test_whole_or_not_at_all(run, tmp_path, monkeypatch):
     network = trained_model.read(run.directory, 'latest')
 
     class Builder(tf.saved_model.Builder):
@@ -205,24 +198,18 @@ def test_whole_or_not_at_all(run, monkeypatch):
             raise OSError(28, 'No space left on device')
 
     monkeypatch.setattr(tf.saved_model, 'Builder', Builder)
-    with pytest.raises(
-        UserError,
-        match='Cannot write the model to .*/1 .*No space left on device.*: make room there',
-    ):
-        export.export(network, run.out)
-    assert os.listdir(run.out) == []
+    with messages.raises('Cannot write the model to .*/1 .*No space left on device.*: make room'):
+        export.export(network, str(tmp_path))
+    assert os.listdir(str(tmp_path)) == []
 
 
-def test_predictions_of_an_exported_model(run, tmp_path):
-    names = [f'{i} \u00fc' for i in range(10)]
-    (tmp_path / 'run' / 'run.json').write_text(json.dumps({'num_towers': 1, 'class_names': names}))
-    _export(run)
+def test_predictions_of_an_exported_model(run, exported, tmp_path):
     image = str(tmp_path / 'image.png')
     Image.fromarray(run.images[4]).save(image)
-    for path in (run.out, run.out + '/1'):
+    for path in (exported, exported + '/1'):
         _, stdout, _ = programs.call(
             'cifar10_predict', '--saved_model_dir=' + path, '--json', image
         )
         (predicted, *_) = json.loads(stdout)['predictions']
-        assert (predicted['class'], predicted['name']) == (run.classes[4], names[run.classes[4]])
+        assert (predicted['class'], predicted['name']) == (run.classes[4], NAMES[run.classes[4]])
         assert predicted['probability'] == pytest.approx(run.probabilities[4].max(), abs=1e-5)

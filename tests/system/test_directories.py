@@ -1,4 +1,4 @@
-"""Creation, trust and locks of directories."""
+"""Creation and locks of directories."""
 
 import contextlib
 import errno
@@ -8,18 +8,9 @@ import types
 
 import pytest
 
-from cifar10.errors import UserError
 from cifar10.system import directories
 from tests.helpers import faults, locks, messages
-from tests.helpers.special_files import ABANDONED, ELSEWHERE, needs_root
-
-
-@pytest.mark.parametrize('name', ['gs://bucket/run', 'a\udcff', 'a\nb'])
-def test_a_directory_whose_name_cannot_be_used(tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError):
-        directories.make(name)
-    assert os.listdir(str(tmp_path)) == []
+from tests.helpers.special_files import ABANDONED, ELSEWHERE
 
 
 def test_a_directory_with_its_parents(tmp_path):
@@ -30,14 +21,8 @@ def test_a_directory_with_its_parents(tmp_path):
 
 def test_a_file_in_the_way(tmp_path):
     (tmp_path / 'file').write_text('')
-    (tmp_path / 'link').symlink_to('file')
     (tmp_path / 'dangling').symlink_to('nowhere')
-    for path, place in [
-        ('file', 'file'),
-        ('file/below/deep', 'file'),
-        ('link', 'link'),
-        ('dangling/below', 'dangling'),
-    ]:
+    for path, place in [('file/below/deep', 'file'), ('dangling/below', 'dangling')]:
         for check in (
             directories.make,
             directories.check_no_file,
@@ -47,7 +32,7 @@ def test_a_file_in_the_way(tmp_path):
                 f'^{tmp_path / place} is not a directory: give another one$',
             ):
                 check(str(tmp_path / path))
-    assert sorted(os.listdir(str(tmp_path))) == ['dangling', 'file', 'link']
+    assert sorted(os.listdir(str(tmp_path))) == ['dangling', 'file']
 
 
 def test_a_directory_that_must_exist(tmp_path, monkeypatch):
@@ -72,16 +57,8 @@ def _replace(path):
     path.mkdir()
 
 
-def _replace_by_link(path):
-    _move(path)
-    (path.parent / 'other').mkdir()
-    path.symlink_to('other')
-
-
 @locks.needed
-@pytest.mark.parametrize(
-    'change', [_move, lambda path: shutil.rmtree(str(path)), _replace, _replace_by_link]
-)
+@pytest.mark.parametrize('change', [_move, _replace])
 def test_a_directory_that_leaves_its_place(tmp_path, change):
     path = tmp_path / 'run'
     path.mkdir()
@@ -205,11 +182,10 @@ def test_the_file_of_the_former_holder_is_not_used(tmp_path, monkeypatch):
 
 
 @locks.needed
-@pytest.mark.parametrize('content', ['', 'text'])
-def test_the_file_of_a_killed_process_of_another_user(tmp_path, monkeypatch, content):
+def test_the_file_of_a_killed_process_of_another_user(tmp_path, monkeypatch):
     """It cannot be opened for writing; the lock works on this machine."""
     path, lock_file, open_file = str(tmp_path), tmp_path / directories.LOCK_FILE, os.open
-    lock_file.write_text(content)
+    lock_file.write_text('')
 
     def open_as_another_user(name, flags, *args, **kwargs):
         if name == directories.LOCK_FILE and flags & os.O_RDWR:
@@ -235,20 +211,18 @@ def test_a_lock_file_that_cannot_be_written(tmp_path):
 
 
 @locks.needed
-@pytest.mark.parametrize('busy, is_made_again', [(None, True), ('in use', True), (None, False)])
-def test_a_directory_that_is_moved_meanwhile(tmp_path, monkeypatch, busy, is_made_again):
+def test_a_directory_that_is_moved_meanwhile(tmp_path, monkeypatch):
     (tmp_path / 'run').mkdir()
     flock = directories.fcntl.flock
 
     def move_and_lock(handle, operation):
         (tmp_path / 'run').rename(tmp_path / 'aside')
-        if is_made_again:
-            (tmp_path / 'run').mkdir()
+        (tmp_path / 'run').mkdir()
         return flock(handle, operation)
 
     monkeypatch.setattr(directories.fcntl, 'flock', move_and_lock)
     complaint = f'^{tmp_path}/run has just been moved or removed by another process: start again$'
-    with messages.raises(complaint), directories.Lock(str(tmp_path / 'run'), busy):
+    with messages.raises(complaint), directories.Lock(str(tmp_path / 'run'), 'in use'):
         pass
 
 
@@ -311,51 +285,3 @@ def test_useless_locks_cost_no_work(tmp_path, monkeypatch):
         assert writer.communicate(timeout=60) == ('', None) and writer.returncode == 0
     assert sorted(os.listdir(str(path))) == ['first', 'second']
     assert os.listdir(str(tmp_path)) == ['theirs']
-
-
-@pytest.fixture
-def shared(tmp_path):
-    """A world-writable directory, like /tmp, with a directory of another user."""
-    (tmp_path / 'shared').mkdir()
-    (tmp_path / 'shared').chmod(0o1777)
-    (tmp_path / 'shared' / 'theirs').mkdir()
-    os.chown(str(tmp_path / 'shared' / 'theirs'), 12345, -1)
-    return tmp_path / 'shared'
-
-
-@needs_root
-def test_what_another_user_owns_in_a_shared_place(shared, tmp_path):
-    """A directory, or a link, even to an own directory."""
-    link = shared / 'link'
-    link.symlink_to(tmp_path)
-    os.chown(str(link), 12345, -1, follow_symlinks=False)
-    for path in (shared / 'theirs', link):
-        with messages.raises(f'^{path} belongs to another user, in .*: the remedy$'):
-            directories.check_trusted(str(path), 'the remedy')
-    directories.check_trusted(str(shared / 'new'), 'the remedy')
-
-
-@needs_root
-def test_root_is_trusted(shared, monkeypatch):
-    """Root is trusted by another user, the owner of `theirs` only."""
-    (shared / 'of_root').mkdir()
-    monkeypatch.setattr(directories.os, 'getuid', lambda: 12345)
-    for name in ('of_root', 'theirs'):
-        directories.check_trusted(str(shared / name), 'the remedy')
-    monkeypatch.setattr(directories.os, 'getuid', lambda: 54321)
-    with messages.raises('theirs belongs to another user'):
-        directories.check_trusted(str(shared / 'theirs'), 'the remedy')
-
-
-@needs_root
-def test_a_named_directory_of_another_user(shared):
-    """Naming it is the user's decision."""
-    directories.make(str(shared / 'theirs' / 'run'))
-    with directories.Lock(str(shared / 'theirs'), 'in use') as lock:
-        assert lock.is_held
-    assert os.listdir(str(shared / 'theirs')) == ['run']
-
-
-def test_a_system_without_users(tmp_path, monkeypatch):
-    monkeypatch.delattr(directories.os, 'getuid')
-    directories.check_trusted(str(tmp_path), 'the remedy')

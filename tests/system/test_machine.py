@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import tensorflow.compat.v1 as tf
+from tensorflow.python.client import device_lib
 
 from cifar10.system import machine
 from cifar10.system.machine import Threads
@@ -91,10 +92,7 @@ def test_a_session_with_chosen_threads():
     assert (config.intra_op_parallelism_threads, config.inter_op_parallelism_threads) == (1, 3)
     rewrite = config.graph_options.rewrite_options
     assert rewrite.meta_optimizer_iterations == rewrite.ONE
-
-
-def test_a_session_without_chosen_threads():
-    """The baseline of the benchmark: TensorFlow's threads and graph optimizers."""
+    # The baseline of the benchmark has TensorFlow's threads and graph optimizers.
     config = machine.session_config(_cpus(1))
     assert (config.intra_op_parallelism_threads, config.inter_op_parallelism_threads) == (0, 0)
     assert not config.HasField('graph_options')
@@ -133,7 +131,7 @@ def test_descriptions_of_gpus(monkeypatch, allow_growth):
             SimpleNamespace(device_type='GPU', physical_device_desc=described)
         ]
 
-    monkeypatch.setattr(machine.device_lib, 'list_local_devices', listed)
+    monkeypatch.setattr(device_lib, 'list_local_devices', listed)
     monkeypatch.setattr(tf.config.experimental, 'list_physical_devices', lambda kind: ['GPU'] * 2)
     config = None if allow_growth else tf.ConfigProto()
     assert machine.gpu_names(config) == ['Tesla V100-SXM2-16GB'] * 2 and used == [allow_growth]

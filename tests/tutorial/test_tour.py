@@ -47,7 +47,9 @@ def _check_outputs(outputs):
 def test_tour(tmp_path):
     tour = notebooks.nbformat.read(TOUR, 4)
     for cell in tour.cells:
-        cell.source = cell.source.replace('/tmp/cifar10_tour', str(tmp_path))
+        cell.source = cell.source.replace('/tmp/cifar10_tour', str(tmp_path)).replace(
+            'data_dir = DATA_DIR', 'data_dir, cifar10.FLAGS.batch_size = DATA_DIR, 32'
+        )
     outputs = notebooks.execute(tour, os.path.dirname(TOUR))
     _check_outputs(outputs)
     assert '<iframe id="tensorboard-frame' in outputs[9]
