@@ -21,7 +21,6 @@ from cifar10.system import startup
 
 startup.start(__name__)
 
-
 from absl import flags
 
 from cifar10.cli import data_flags, program

@@ -26,6 +26,7 @@ from cifar10.errors import UserError
 from cifar10.tutorial import load_ipython_extension  # noqa: F401 (%load_ext scripts.cifar10_run)
 
 FLAGS = flags.FLAGS
+STDOUT = sys.stdout  # without the protection of `program.parse`
 
 
 def define_flags():
@@ -56,7 +57,7 @@ def main(path, *arguments):
         delattr(FLAGS, name)
     FLAGS.unparse_flags()
     FLAGS.set_gnu_getopt(True)
-    sys.stdout = sys.__stdout__
+    sys.stdout = STDOUT
     try:
         runner.run(path, list(arguments), package_modules)
     except UserError as error:
