@@ -33,10 +33,8 @@ def call_in_new_process(function, *args):
       UserError: `function` raised it, or the process died.
     """
     spawn = multiprocessing.get_context('spawn')
-    spawn.Lock()  # starts the resource tracker now, because its start unblocks SIGINT
     with futures.ProcessPoolExecutor(1, spawn) as pool:
-        # Only the benchmark handles Ctrl-C: the new process blocks SIGINT.
-        with signals.delay_signals(), signals.block_sigint():
+        with signals.delay_signals():
             result = pool.submit(function, *args)
             (process,) = multiprocessing.active_children()
             signals.child_pids.add(process.pid)

@@ -51,12 +51,8 @@ def install_handlers():
 
     The handlers raise no exception, because TensorFlow could suppress or replace it. A thread
     handles the second signal, because Python's handlers wait while the main thread is in C++ code.
-    A second call does nothing.
     """
-    found = _handlers()
-    if exit_immediately in found.values():
-        return
-    _initial_handlers.update(found)
+    _initial_handlers.update(_handlers())
     _set(dict.fromkeys(_initial_handlers, exit_immediately))
     reader, writer = socket.socketpair()
     writer.setblocking(False)
@@ -182,16 +178,3 @@ def delay_signals():
                 before[signum](signum, None)
             else:
                 os.kill(os.getpid(), signum)
-
-
-@contextlib.contextmanager
-def block_sigint():
-    """Delay SIGINT to the end of the block; processes started there never receive it."""
-    if not hasattr(signal, 'pthread_sigmask'):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

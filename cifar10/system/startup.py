@@ -9,6 +9,7 @@ import gc
 import importlib.util
 import io
 import os
+import signal
 import sys
 import tempfile
 
@@ -20,7 +21,8 @@ def start(name):
     """Start a script: open its standard streams, handle signals, check the packages.
 
     It comes before the other imports, which could fail on a missing package. It does nothing in a
-    library. In a child process of multiprocessing, it imports TensorFlow.
+    library. In a child process of multiprocessing, it imports TensorFlow, and leaves Ctrl-C to the
+    parent.
 
     Args:
       name: the `__name__` of the script.
@@ -32,6 +34,7 @@ def start(name):
         signals.install_handlers()
         _check_packages()
     else:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         import_tensorflow()
 
 

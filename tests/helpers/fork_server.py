@@ -20,7 +20,7 @@ import warnings
 from cifar10.system import startup
 
 if __name__ == '__main__':
-    startup.start('__mp_main__')
+    startup.import_tensorflow()
 
 from scripts import cifar10_distributed_train  # noqa: F401 (imported for the scripts)
 from tests.helpers import forks, observed
