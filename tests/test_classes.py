@@ -55,15 +55,6 @@ def test_the_shuffle_queue_is_bounded(tmp_path, many_dir):
         with tf.Graph().as_default():
             cifar10_input.shuffled_records(split, num_examples, 128)
             assert tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN) == [minimum]
-            (queue,) = [
-                op
-                for op in tf.get_default_graph().get_operations()
-                if op.type.startswith('RandomShuffleQueue')
-            ]
-            assert (queue.get_attr('min_after_dequeue'), queue.get_attr('capacity')) == (
-                minimum,
-                minimum + 3 * 128,
-            )
 
 
 def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
@@ -103,19 +94,13 @@ def test_workers_must_have_the_same_classes(many_dir, data_dir):
         cluster_state.check_run_config('worker 1', ours, theirs)
 
 
-@pytest.mark.parametrize(
-    'recorded, names, fits',
-    [
-        (['a', 'b'], ['b', 'a'], False),
-        (None, ['a', 'b'], True),
-        (['a', 'b'], None, True),
-    ],
-)
-def test_a_checkpoint_is_scored_on_its_own_classes(tmp_path, monkeypatch, recorded, names, fits):
-    monkeypatch.setattr(run_directory, 'read_record', lambda train_dir: {'class_names': recorded})
-    if fits:
-        assert run_directory.check_classes('run', names) is None
-        return
-    complaint = rf'^The run in run was trained on other classes \(a, b\) than those of the data \({", ".join(names)}\): '
+def test_a_checkpoint_is_scored_on_its_own_classes(monkeypatch):
+    """Without names on one side, nothing is compared."""
+    record = {'class_names': None}
+    monkeypatch.setattr(run_directory, 'read_record', lambda train_dir: record)
+    run_directory.check_classes('run', ['a', 'b'])
+    record['class_names'] = ['a', 'b']
+    run_directory.check_classes('run', None)
+    complaint = r'^The run in run was trained on other classes \(a, b\) than .* \(b, a\): '
     with pytest.raises(UserError, match=complaint):
-        run_directory.check_classes('run', names)
+        run_directory.check_classes('run', ['b', 'a'])

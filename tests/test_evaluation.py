@@ -160,21 +160,3 @@ def test_probabilities_are_averaged_over_views(tmp_path, paths, num_views):
     probabilities = (probabilities / probabilities.sum(2, keepdims=True)).mean(0)
     np.testing.assert_allclose(np.exp(result.metrics.log_probabilities), probabilities, atol=1e-5)
     assert f' of 6, {num_views} views, step 1), 95 % interval ' in evaluation.format_result(result)
-
-
-def test_no_operation_gets_an_empty_batch(graph):
-    images = tf.placeholder(tf.uint8, [None, 3, 32, 32])
-    log_probabilities = evaluation.mean_log_probabilities(images, 1, 10, 4, fc_weight_decay=0.0)
-    sizes = [
-        tf.shape(op.inputs[0])[0]
-        for op in graph.get_operations()
-        if op.type in ('Conv2D', 'Relu', 'MaxPool')
-    ]
-    values = np.random.RandomState(0).randint(0, 256, [9, 3, 32, 32])
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        expected = session.run(log_probabilities, {images: values})
-        for n in (0, 1, 2, 3, 5):
-            found, batch_sizes = session.run([log_probabilities, sizes], {images: values[:n]})
-            assert len(batch_sizes) >= 6 * 4 and min(batch_sizes) >= 1
-            np.testing.assert_allclose(found, expected[:n], rtol=1e-4)

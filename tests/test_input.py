@@ -1,7 +1,5 @@
 """Reading, shuffling, evaluation input."""
 
-import collections
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -86,18 +84,6 @@ def test_inputs_end(data_dir):
     np.testing.assert_array_equal(np.concatenate(queues.run(labels, 4)), np.tile(stored, 2))
     with pytest.raises(tf.errors.OutOfRangeError):
         queues.run(labels, 5)
-
-
-def test_prefetch_queue_gives_a_batch_once():
-    number = tf.train.range_input_producer(1000, shuffle=False).dequeue()
-    queue = cifar10_input.prefetch_queue(
-        tf.fill([2, 24, 24, 3], tf.cast(number, tf.float32)), tf.fill([2], number), 4
-    )
-    takers = [queue.dequeue() for _ in range(2)]
-    taken = [pair for pairs in queues.run(takers, 20) for pair in pairs]
-    numbers = [int(labels[0]) for _, labels in taken]
-    assert max(collections.Counter(numbers).values()) == 1
-    assert all((images == labels[0]).all() for images, labels in taken)
 
 
 def test_queue_fill_is_in_the_collection(data_dir):

@@ -244,9 +244,7 @@ def define_recipe():
 
 def _define_hparam(name, default, description, lower_bound=None, upper_bound=None):
     """Define the flag of a hyperparameter, of the type of `default`."""
-    if isinstance(default, bool):
-        flags.DEFINE_boolean(name, None, description)
-    elif isinstance(default, str):
+    if isinstance(default, str):
         flags.DEFINE_enum(name, None, CHOICES[name], description)
     else:
         define = flags.DEFINE_integer if isinstance(default, int) else flags.DEFINE_float

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import sys
@@ -38,12 +39,20 @@ def exit_immediately(signum, frame=None):
     for child in child_pids:
         with contextlib.suppress(OSError):
             os.kill(child, _KILL)
-    if signum != BROKEN_PIPE_SIGNAL:
+    if signum != BROKEN_PIPE_SIGNAL and _can_write():
         name = signal.Signals(signum).name
         line = f'{os.path.basename(sys.argv[0])}: interrupted ({name})\n'
         with contextlib.suppress(OSError):
             os.write(stderr_fd, line.encode())
     os._exit(128 + signum)
+
+
+def _can_write():
+    """Return True if a write to stderr does not block, as in a pipe that nobody reads."""
+    try:  # On Windows, select takes sockets only.
+        return os.name == 'nt' or bool(select.select([], [stderr_fd], [], 1)[1])
+    except OSError:  # stderr is closed.
+        return False
 
 
 def install_handlers():

@@ -225,11 +225,3 @@ def test_a_resumed_run_that_would_end_within_its_warm_up():
 def test_flags_without_effect_or_in_conflict(args, complaint):
     with messages.raises(f'^{complaint}$'):
         hparams(*args)
-
-
-@pytest.mark.parametrize('arg, value', [('--nesterov', True), ('--nonesterov', False)])
-def test_a_hyperparameter_can_be_boolean(arg, value):
-    with programs.own_flags():
-        training_flags._define_hparam('nesterov', True, 'Look ahead.')
-        flags.FLAGS(['a script', arg])
-        assert flags.FLAGS.nesterov is value

@@ -4,11 +4,13 @@ import hashlib
 import io
 import tarfile
 
+from absl import flags
 import numpy as np
 import pytest
 
+from cifar10.cli import data_flags
 from cifar10.data import dataset, download, published, transport
-from tests.helpers import python_files
+from tests.helpers import programs, python_files
 from tests.helpers.download_server import Server
 
 
@@ -73,8 +75,7 @@ def fetch(tmp_path, small, archive, monkeypatch):
     monkeypatch.setattr(transport, '_RETRY_SECS', 0)
     servers = []
 
-    def start(*faults, **kwargs):
-        monkeypatch.setattr(transport, '_ONLY_HOST_SECS', kwargs.get('trial_secs', 30))
+    def start(*faults):
         servers.append(Server(archive, list(faults)))
         download.obtain(small, str(tmp_path), servers[-1].url)
         return servers[-1]
@@ -82,3 +83,16 @@ def fetch(tmp_path, small, archive, monkeypatch):
     yield start
     for server in servers:
         server.close()
+
+
+@pytest.fixture
+def prepare():
+    """prepare(*arguments) returns the Dataset of a trainer with these arguments."""
+
+    def run(*arguments):
+        with programs.own_flags():
+            data_flags.define()
+            flags.FLAGS(['a script', *arguments])
+            return data_flags.prepare()
+
+    return run

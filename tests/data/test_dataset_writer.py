@@ -50,10 +50,11 @@ def test_no_directory_in_place_of_the_data_set(tmp_path, kind):
 
 def test_half_a_data_set_is_left_alone(own_data_dir):
     os.remove(dataset.read(own_data_dir).train.paths[3])
-    before = sorted(os.listdir(os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY)))
+    directory = os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY)
+    before = os.listdir(directory)
     with messages.raises('data_batch_4.bin is missing: restore it, or move'):
         synthetic.maybe_write(own_data_dir)
-    assert sorted(os.listdir(os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY))) == before
+    assert os.listdir(directory) == before
 
 
 def test_an_error_leaves_nothing(tmp_path):

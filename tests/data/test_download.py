@@ -10,7 +10,6 @@ import threading
 import time
 import types
 
-from absl import flags
 import pytest
 
 import cifar10
@@ -42,17 +41,6 @@ def test_a_transfer_cut_short_is_resumed(fetch, tmp_path, archive):
     assert server.ranges == [None] + [f'bytes={end}-' for end in ends]
 
 
-def test_a_server_without_ranges_starts_again(fetch, tmp_path):
-    fetch('cut short', 'no ranges')
-    assert_complete(tmp_path)
-
-
-def test_a_server_that_always_stalls(fetch, tmp_path):
-    """Each connection sends half of the missing bytes, so more than three may break in a row."""
-    assert len(fetch(*['stall'] * 4, 'none', trial_secs=0.15).ranges) == 5
-    assert_complete(tmp_path)
-
-
 def test_a_passing_error_is_retried(fetch, tmp_path):
     assert len(fetch(429, 408, 'none').ranges) == 3
     assert_complete(tmp_path)
@@ -65,10 +53,8 @@ def test_a_server_that_stays_broken(archive, tmp_path, monkeypatch, status, trie
     clock = types.SimpleNamespace(sleep=slept.append, monotonic=time.monotonic)
     monkeypatch.setattr(transport, 'time', clock)
     server = download_server.Server(archive, [status])
-    names = 'cifar-10-binary.tar.gz or cifar-10-python.tar.gz'
     with contextlib.closing(server), messages.raises(
-        rf'^Cannot download {server.url} \(HTTP Error {status}: .*\): check the network, or leave out '
-        f'--data_url; put {names} into {tmp_path}; or use `cifar10_train.py --dataset=synthetic`$'
+        rf'^Cannot download {server.url} \(HTTP Error {status}: .*, or leave out --data_url'
     ):
         cifar10.maybe_download_and_extract(str(tmp_path), server.url)
     assert len(server.ranges) == tries and slept == [1, 2][: tries - 1]
@@ -130,7 +116,7 @@ def test_a_whole_file_in_place_of_the_rest(fetch, tmp_path, archive, has_length)
 
 
 def test_a_new_directory_for_a_trainer_and_for_the_command(
-    tmp_path, archive, small, monkeypatch, capsys
+    tmp_path, archive, small, prepare, monkeypatch, capsys
 ):
     """A trainer makes no parents, because they may be mistyped. Its first line names a new
     directory."""
@@ -138,22 +124,15 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(
     url = '--data_url=' + (tmp_path / 'copy').as_uri()
     monkeypatch.setitem(data_flags._PUBLISHED, 'cifar10', small)
 
-    def prepare(name):
-        with programs.own_flags():
-            data_flags.define()
-            flags.FLAGS(['a script', f'--data_dir={tmp_path / name}', url])
-            return data_flags.prepare()
-
     with messages.raises(f'^{tmp_path}/new does not exist: make it, or '):
-        prepare('new/data')
+        prepare(f'--data_dir={tmp_path}/new/data', url)
     assert os.listdir(str(tmp_path)) == ['copy'] and capsys.readouterr().out == ''
-    prepare('new')
+    prepare(f'--data_dir={tmp_path}/new', url)
     assert_complete(tmp_path / 'new')
     line = f'Creating the directory {tmp_path / "new"} for the data set'
     assert capsys.readouterr().out.splitlines()[0] == line
-    for name in ('new', os.path.join('new', dataset.CIFAR10_DIRECTORY)):
-        prepare(name)
-        assert capsys.readouterr().out == ''
+    prepare(f'--data_dir={tmp_path}/new/{dataset.CIFAR10_DIRECTORY}', url)
+    assert capsys.readouterr().out == ''
     data_dir = tmp_path / 'a' / 'b'
     status, _, stderr = programs.call('cifar10_dataset', 'download', f'--data_dir={data_dir}', url)
     assert (status, stderr) == (0, '')
@@ -213,6 +192,20 @@ def test_no_room_for_a_partial_download(tmp_path, monkeypatch):
         rf'^Cannot write {tmp_path}/.*\.part \(No space left on device\): make room'
     ):
         cifar10.maybe_download_and_extract(str(tmp_path), 'http://127.0.0.1:1/')
+
+
+def test_a_disk_that_is_full_during_a_download(fetch, tmp_path):
+    """The limit of the size of a file has the same effect."""
+    resource = pytest.importorskip('resource')
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50000, limits[1]))
+    try:
+        with messages.raises(rf'^Cannot write {tmp_path}/.*\.part.*: make room there; the next'):
+            fetch('none')
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert fetch('none').ranges == ['bytes=50000-']
+    assert_complete(tmp_path)
 
 
 FETCH = """

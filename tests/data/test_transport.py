@@ -81,19 +81,6 @@ def _stall_after_90_percent(handler, content):
     handler.connection.recv(1)  # until the client closes
 
 
-def _redirect(url):
-    return lambda handler, content: answer(handler, 302, b'', Location=url, Content_Length='0')
-
-
-@pytest.fixture
-def silent_url():
-    """The URL of a server that accepts connections and never answers."""
-    with socket.socket() as server:
-        server.bind(('127.0.0.1', 0))
-        server.listen(1)
-        yield f'http://127.0.0.1:{server.getsockname()[1]}/'
-
-
 @pytest.mark.parametrize(
     'fault, num_resumed',
     [
@@ -101,18 +88,14 @@ def silent_url():
         ('cut short', 1 / 2),
         ('corrupt', 0),
         (_stall_after_90_percent, 9 / 10),
-        ('redirect to a silent server', 0),
     ],
 )
 def test_a_bad_host_is_left(
-    small, archive, servers, silent_url, clock, tmp_path, monkeypatch, fault, num_resumed
+    small, archive, servers, clock, tmp_path, monkeypatch, fault, num_resumed
 ):
     """The next host sends only what is missing. A stall is real, but short."""
     monkeypatch.setattr(transport, '_TRIAL_SECS', 0.3)
-    bad = servers(
-        archive, [_redirect(silent_url) if isinstance(fault, str) and 'silent' in fault else fault]
-    )
-    good = servers(archive, ['none'])
+    bad, good = servers(archive, [fault]), servers(archive, ['none'])
     run(small, tmp_path, bad.url, good.url)
     assert_complete(tmp_path)
     begin = int(len(archive) * num_resumed)
@@ -125,7 +108,7 @@ def test_a_slow_host_is_left_within_ten_seconds(small, archive, servers, clock, 
     clock.rates[slow.url] = 70e3
     run(small, tmp_path, slow.url, good.url)
     assert_complete(tmp_path)
-    ((word,),) = [server.ranges for server in [good]]
+    (word,) = good.ranges
     begin = int(word[len('bytes=') : -1])
     assert 5 * 70e3 <= begin < 10 * 70e3 < len(archive)
     assert begin / 70e3 <= clock.now < 10
@@ -151,15 +134,6 @@ def test_the_fastest_of_slow_hosts_is_used(small, archive, servers, clock, tmp_p
     run(small, tmp_path, *[server.url for server in slow])
     assert_complete(tmp_path)
     assert [len(server.ranges) for server in slow] == [1, 2, 1, 1]
-
-
-def test_a_passing_error_of_a_fast_host(small, archive, servers, clock, tmp_path):
-    """It is asked again after a minute with a slow host."""
-    fast, slow = servers(archive, [503, 'none']), servers(archive, ['none'])
-    clock.rates[slow.url] = 3e3
-    run(small, tmp_path, fast.url, slow.url)
-    assert_complete(tmp_path)
-    assert (len(fast.ranges), len(slow.ranges)) == (2, 1) and 60 <= clock.now < 70
 
 
 def test_a_break_of_a_fast_host(small, archive, servers, clock, tmp_path):
@@ -230,10 +204,9 @@ def test_a_url_without_the_name_of_an_archive(small, python_archive, servers, tm
 def test_no_host_answers(small, servers, clock, tmp_path):
     """One round: each host is asked once."""
     broken, missing = servers(b'', [503]), servers(b'', [404])
+    host = broken.url.split('/')[2]
     with messages.raises(
-        f'^Cannot download CIFAR-10 from 2 hosts .the first, {broken.url.split("/")[2]}: HTTP Error 503: '
-        f'.*: check the network; put {BINARY} or {PYTHON} into {tmp_path}; or use '
-        '`cifar10_train.py --dataset=synthetic`$'
+        f'^Cannot download CIFAR-10 from 2 hosts .the first, {host}: HTTP Error 503: .*: check '
     ):
         run(small, tmp_path, broken.url, missing.url)
     assert (len(broken.ranges), len(missing.ranges)) == (1, 1) and clock.slept == []
@@ -267,19 +240,6 @@ def test_a_wrong_file_that_breaks(small, archive, servers, clock, tmp_path):
     with messages.raises('^Cannot download .* not the published archive'):
         run(small, tmp_path, server.url)
     assert len(server.ranges) == 4
-
-
-def test_a_slow_host_without_a_length(small, archive, servers, clock, tmp_path):
-    """The length of an archive is estimated."""
-
-    def send(handler, content):
-        answer(handler, 200, content)
-
-    slow, good = servers(archive, [send]), servers(archive, ['none'])
-    clock.rates[slow.url] = 70e3
-    run(small, tmp_path, slow.url, good.url)
-    assert_complete(tmp_path)
-    assert len(good.ranges) == 1 and clock.now < 10
 
 
 def test_a_wrong_file_after_a_good_part(small, archive, servers, clock, tmp_path):

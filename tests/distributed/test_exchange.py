@@ -25,63 +25,44 @@ def _push(index, step=5, generation=GENERATION, assign_ops=()):
     return exchange.report_arrival(replica, tf.constant(step, tf.int64), assign_ops)
 
 
-def _gather(wanted, step=5):
+def _gather(wanted):
     """Return the mask of arrived workers."""
     return exchange.wait_for_arrivals(
-        tasks_here.replica(Strategy('sync', 3, wanted)), tf.constant(step, tf.int64)
+        tasks_here.replica(Strategy('sync', 3, wanted)), tf.constant(5, tf.int64)
     )
 
 
-class _Hub:
-    """The operations of a server and three workers."""
-
-    def __init__(self, session):
-        self.session = session
-        self.queue = exchange.arrival_queue(tasks_here.LocalTask('ps', 0))
-
-    def push(self, *args, **options):
-        """Run the arrival of a worker."""
-        self.session.run(_push(*args, **options))
-
-    def gather(self, *args, **options):
-        """Start to wait for arrivals; return a Future of the mask."""
-        return self.session.start(_gather(*args, **options))
-
-
-@pytest.fixture
-def hub(session):
-    return _Hub(session)
+def _arrivals():
+    return exchange.arrival_queue(tasks_here.LocalTask('ps', 0))
 
 
 @pytest.mark.parametrize('wanted', [2, 3])
-def test_the_first_ones_count(hub, wanted):
+def test_the_first_ones_count(session, wanted):
     order = (2, 0, 1)
     for index in (2,) + order:  # one has arrived twice, as after a restart
-        hub.push(index)
-    who = hub.gather(wanted).result()
+        session.run(_push(index))
+    who = session.run(_gather(wanted))
     np.testing.assert_array_equal(who, [index in order[:wanted] for index in range(3)])
-    assert hub.session.run(hub.queue.size()) == 3 - wanted
+    assert session.run(_arrivals().size()) == 3 - wanted
 
 
 @pytest.mark.parametrize(
     'step, generation',
     [(4, GENERATION), (5, GENERATION - 1)],
 )
-def test_stale_arrivals_are_dropped(hub, step, generation):
-    hub.push(0, step, generation)
-    hub.push(2)
-    hub.push(0, step, generation)
-    hub.push(1)
-    np.testing.assert_array_equal(hub.gather(2).result(), [False, True, True])
-    assert hub.session.run(hub.queue.size()) == 0
+def test_stale_arrivals_are_dropped(session, step, generation):
+    for arrival in [(0, step, generation), (2,), (1,)]:
+        session.run(_push(*arrival))
+    np.testing.assert_array_equal(session.run(_gather(2)), [False, True, True])
+    assert session.run(_arrivals().size()) == 0
 
 
-def test_an_arrival_comes_after_what_it_announces(hub):
+def test_an_arrival_comes_after_what_it_announces(session):
     held = tf.get_variable('held', initializer=0, use_resource=True)
-    hub.session.run(held.initializer)
-    hub.push(2, assign_ops=[held.assign(3)])
-    assert hub.session.run(held) == 3
-    assert hub.session.run(hub.queue.dequeue()).tolist() == [GENERATION, 5, 2]
+    session.run(held.initializer)
+    session.run(_push(2, assign_ops=[held.assign(3)]))
+    assert session.run(held) == 3
+    assert session.run(_arrivals().dequeue()).tolist() == [GENERATION, 5, 2]
 
 
 class _Waiting:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import socket
 import sys
 

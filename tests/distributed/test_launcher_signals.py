@@ -6,8 +6,6 @@ import subprocess
 import sys
 import threading
 
-import pytest
-
 from tests.helpers import programs
 
 _LAUNCHER = """

@@ -72,9 +72,9 @@ def test_what_the_chief_begins(make, starts_new_run, is_running, initializes):
 def test_losses_without_an_update(make, capsys, error, attempts):
     """The sixth consecutive loss is an error. It does not start the timer again."""
     made, state = make()
-    made.session(exchange.Update(None, [], None, None))
     state.read.return_value = _under_way(made)
     made.join(WorkerRun())
+    made.session(exchange.Update(None, [], None, None))
     made.after_run(None, None)  # an update
     tries = []
 
@@ -94,8 +94,12 @@ def test_losses_without_an_update(make, capsys, error, attempts):
     assert tries == [True] + [False] * (attempts - 1)
     restarts = [call[1]['restarts_timer'] for call in made.context.join.call_args_list]
     assert restarts == [True] * 6 + [False] * (attempts - 5)
-    lost = 'Lost the connection to ps 0 (p:1) or ps 1 (q:1) (reset): joining again'
-    assert capsys.readouterr().out.count(lost) == (5 if attempts == 6 else 7)
+    told, lost = (
+        capsys.readouterr().out,
+        'Lost the connection to ps 0 (p:1) or ps 1 (q:1) (reset): ',
+    )
+    assert told.count(lost + 'joining again') == (5 if attempts == 6 else 7)
+    assert told.count('Joining the run at step 0') == attempts
 
 
 def test_servers_that_are_back(make, capsys):

@@ -11,6 +11,9 @@ from cifar10.distributed import launcher
 from tests.helpers import forks, messages, observed, programs
 
 DEADLINE_SECS = 100
+FLAGS = ['--batch_size=8'] + [
+    f'--{threads}_threads=1' for threads in ('intra_op', 'inter_op', 'num_preprocess')
+]
 
 _running = []
 
@@ -183,7 +186,7 @@ def factory(tmp_path, data_dir, flags, gate=10**9):
             num_workers,
             '--data_dir=' + data_dir,
             f'--train_dir={tmp_path / "run"}',
-            *flags + list(further),
+            *FLAGS + flags + list(further),
             gate=path,
         )
 

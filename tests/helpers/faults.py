@@ -1,19 +1,14 @@
-"""Real faults: full and read-only disks, signals, special files, changed checkpoints."""
+"""Real faults: full and read-only disks, signals, changed files."""
 
 import concurrent.futures
-import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 
 import numpy as np
 import pytest
-import tensorflow.compat.v1 as tf
-
-from cifar10.runs import checkpoint
 
 _OWN_MOUNTS = ['unshare', '--mount'] + (
     [] if hasattr(os, 'getuid') and os.getuid() == 0 else ['--map-root-user']
@@ -25,7 +20,6 @@ _UP = (
     'os.execv(sys.argv[1], sys.argv[1:])'
 )
 OWN_NETWORK = ['unshare', '--net', *_OWN_MOUNTS[2:], sys.executable, '-c', _UP]
-FIFO_SECS = 20  # then a FIFO is opened, and the test fails
 
 
 def job(data_dir, train_dir, *more):
@@ -176,40 +170,6 @@ def relabel(path, label):
     while os.stat(path).st_ctime_ns == before.st_ctime_ns:  # until the clock ticks
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
-def put_fifo(path):
-    """Replace a file by a FIFO."""
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(path)
-    os.mkfifo(path)
-
-
-@contextlib.contextmanager
-def fifo(path):
-    """Make a FIFO without a writer, for the block; a reader is released after FIFO_SECS."""
-    put_fifo(path)
-    # Another process, because the reader may hold Python's global lock.
-    release = subprocess.Popen(
-        ['sh', '-c', f'sleep {FIFO_SECS}; touch "$0.released"; while : > "$0"; do :; done', path],
-        start_new_session=True,
-    )
-    try:
-        yield
-        assert not os.path.exists(path + '.released'), 'it has waited for ' + path
-    finally:
-        os.killpg(release.pid, signal.SIGKILL)
-        release.wait()
-        os.remove(path)
-
-
-def save_with(path, new_path, **values):
-    """Save a copy of a checkpoint with other values of some variables."""
-    values = dict(checkpoint.read(path).values, **values)
-    with tf.Graph().as_default(), tf.Session() as session:
-        variables = {name: tf.Variable(np.asarray(value)) for name, value in values.items()}
-        session.run(tf.global_variables_initializer())
-        tf.train.Saver(variables).save(session, new_path, write_state=False, write_meta_graph=False)
 
 
 def copy(directory, new_directory):

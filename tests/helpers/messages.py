@@ -6,7 +6,6 @@ import pytest
 
 from cifar10.errors import UserError
 
-CHANGED = 'has changed since the start'
 MOVED = 'has been moved or removed'
 NOT_AN_IMAGE = 'it is not a JPEG, PNG, GIF or BMP file'
 RESUMED = r'Resuming from .*, step (\d+)$'

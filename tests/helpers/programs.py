@@ -113,6 +113,7 @@ def own_flags():
         for name in set(flags.FLAGS) - before:
             delattr(flags.FLAGS, name)
         flags.FLAGS.unparse_flags()
+        flags.FLAGS.set_gnu_getopt(True)  # cifar10_run.py changes it
 
 
 def call(script, *args):

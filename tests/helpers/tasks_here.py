@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.config import Intervals, RunLength
+from cifar10.config import Intervals
 from cifar10.distributed.cluster import Cluster, Task
 from cifar10.hooks.outputs import WorkerRun
 
@@ -35,13 +35,9 @@ def cluster(num_servers, num_workers):
     )
 
 
-def replica(strategy, num_servers=1, index=0, last_step=1000, generation=7):
+def replica(strategy, num_servers=1, index=0, generation=7):
     """Return a stand-in for a Worker of a LocalCluster."""
     tasks = cluster(num_servers, strategy.num_workers)
-    job = SimpleNamespace(
-        run_length=RunLength(10, 100, last_step, strategy.steps_per_execution),
-        intervals=Intervals(log_frequency=2),
-    )
     return SimpleNamespace(
         strategy=strategy,
         cluster=tasks,
@@ -49,7 +45,7 @@ def replica(strategy, num_servers=1, index=0, last_step=1000, generation=7):
         task=tasks.worker_tasks[index],
         generation=generation,
         run=WorkerRun(),
-        job=job,
+        job=SimpleNamespace(intervals=Intervals()),
         report_local_step=lambda: None,
     )
 

@@ -10,7 +10,6 @@ from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.distributed.cluster import Cluster, Strategy
 from cifar10.distributed.exchange import Update
-from cifar10.distributed.variable_placement import Copies
 from cifar10.distributed.worker import Worker
 from cifar10.hooks.outputs import WorkerRun
 from scripts import cifar10_distributed_train
@@ -22,10 +21,7 @@ class WorkerGraph(NamedTuple):
     """Graph and operations of one worker."""
 
     graph: tf.Graph
-    fetches: training.Step
     update: Update
-    copies: Copies  # or None
-    replica: Worker
 
 
 def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **numbers):
@@ -53,12 +49,10 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
     # as by join()
     replica.generation, replica.run = GENERATION, WorkerRun()
     replica.initializes_variables = index == 0
-    with mock.patch.object(replica, 'session') as settings, mock.patch.object(
-        training, 'session'
-    ) as session:
+    with mock.patch.object(replica, 'session') as settings, mock.patch.object(training, 'session'):
         cifar10_distributed_train.train(job, replica.run, replica)
-    fetches, (update,) = session.call_args[0][0], settings.call_args[0]
-    return WorkerGraph(update.train_op.graph, fetches, update, replica._copies, replica)
+    (update,) = settings.call_args[0]
+    return WorkerGraph(update.train_op.graph, update)
 
 
 def ancestors(*fetches):

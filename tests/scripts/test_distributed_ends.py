@@ -1,5 +1,6 @@
 """End of a cluster run: a stopped chief, late workers, workers after the end."""
 
+import shutil
 import signal
 
 import pytest
@@ -10,20 +11,12 @@ from tests.helpers import clusters, messages
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
 SCRIPT = 'cifar10_distributed_train.py: '
-FLAGS = [
-    '--eval_every=0',
-    '--batch_size=8',
-    '--log_frequency=1',
-    '--intra_op_threads=1',
-    '--inter_op_threads=1',
-    '--num_preprocess_threads=1',
-]
 
 
 @pytest.fixture
 def make_cluster(tmp_path, data_dir):
     """Return clusters.factory."""
-    return clusters.factory(tmp_path, data_dir, FLAGS)
+    return clusters.factory(tmp_path, data_dir, ['--eval_every=0', '--log_frequency=1'])
 
 
 def _saved(tmp_path):
@@ -62,22 +55,21 @@ def test_a_chief_that_is_asked_to_end(tmp_path, make_cluster, mode):
     assert _saved(tmp_path) - stopped_at >= 4
 
 
-def test_a_job_that_is_started_again_after_its_end(tmp_path, make_cluster):
+def test_a_job_that_is_started_again_after_its_end(tmp_path, runs, make_cluster):
     """A complete run ends all tasks.
 
     It also ends a worker that does not see the chief's directory, and a worker without a chief. At
     last the chief is on another machine.
     """
-    cluster = make_cluster(1, 2, '--mode=sync', '--max_steps=2')
-    cluster.start()
-    cluster.succeed()
+    shutil.copytree(str(runs / 'fast'), str(tmp_path / 'run'))
+    cluster = make_cluster(1, 2, '--mode=sync', '--recipe=fast', '--max_steps=3')
     cluster.start('worker 1', flags=[f'--train_dir={tmp_path / "other"}'])
     cluster.wait_for('worker 1', 'listens')
     cluster.start('ps 0', 'worker 0')
     cluster.succeed()
     assert cluster.tasks['worker 1'].stdout_lines[-1] == messages.RUN_HAS_ENDED
-    assert messages.nothing_to_do(2).rstrip() in cluster.text('worker 0')
-    assert cluster.tasks['ps 0'].stdout_lines[-1] == 'The run has finished at step 2'
+    assert messages.nothing_to_do(3).rstrip() in cluster.text('worker 0')
+    assert cluster.tasks['ps 0'].stdout_lines[-1] == 'The run has finished at step 3'
     cluster.start('ps 0', 'worker 1')
     assert cluster.tasks['worker 1'].end() == 0
     assert cluster.tasks['worker 1'].stdout_lines[-1] == messages.RUN_HAS_ENDED

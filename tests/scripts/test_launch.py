@@ -63,6 +63,11 @@ def test_flags_of_each_task(flag):
     )
 
 
+def test_a_number_out_of_bounds(launched):
+    status, _, stderr = programs.call('cifar10_launch', '--num_workers=0')
+    assert (status, launched) == (2, []) and ' --num_workers=0: ' in stderr
+
+
 def test_the_tasks_need_not_wait_for_an_import():
     """The launcher itself does not import TensorFlow."""
     source = "import runpy, sys; sys.modules['tensorflow'] = None; del sys.argv[0]\nrunpy.run_path(sys.argv[0], run_name='__main__')"

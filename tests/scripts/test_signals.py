@@ -123,7 +123,7 @@ def test_the_output_goes_to_a_full_disk(data_dir):
     """The script goes on, and fails at its end."""
     status, _, stderr = programs.run(
         'cifar10_dataset',
-        'info',
+        'verify',
         f'--data_dir={data_dir}',
         wrapper=faults.shell(after='> /dev/full'),
     )

@@ -114,6 +114,31 @@ def test_one_line_though_another_signal_comes_meanwhile():
     assert _run('signals.install_handlers()', then) == (128 + signal.SIGINT, _line(signal.SIGINT))
 
 
+def test_nobody_reads_the_line_at_present():
+    """The pipe of a pager is full."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, bytes(1 << 16))
+    os.set_blocking(writer, True)
+    process = subprocess.Popen(
+        [sys.executable, '-c', _PROGRAM % ('signals.install_handlers()', 'signal.pause()')],
+        stderr=writer,
+        stdout=subprocess.PIPE,
+        env=dict(os.environ, PYTHONPATH=programs.ROOT),
+    )
+    try:
+        process.stdout.readline()
+        process.terminate()
+        assert process.wait(timeout=programs.DEADLINE_SECS) == 128 + signal.SIGTERM
+    finally:
+        process.kill()
+        process.stdout.close()
+        os.close(reader)
+        os.close(writer)
+
+
 def test_a_handler_that_is_not_of_python_stays(monkeypatch):
     """Python could not restore the handler of a host program in another language."""
     handlers = {signal.SIGINT: signal.SIG_IGN, signal.SIGHUP: signal.SIG_DFL}
@@ -125,9 +150,9 @@ def test_defaults_are_restored():
     """A program with its own handlers receives all signals."""
     handlers = '[signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], signal.set_wakeup_fd(-1)'
     then = f'assert ({handlers}) == ([signal.default_int_handler, signal.SIG_DFL], -1)'
-    install = 2 * 'signals.install_handlers(); '
-    assert _run(install + 'signals.restore_handlers()', then) == (0, '')
-    assert _run(install, then)[0] == 1
+    setting = 'signals.install_handlers(); signals.restore_handlers()'
+    assert _run(setting, then) == (0, '')
+    assert _run('signals.install_handlers()', then)[0] == 1
 
 
 _WAIT_TWICE = 'with signals.RaiseOnSignal():\n    try:\n        {0}\n    finally:\n        {0}'

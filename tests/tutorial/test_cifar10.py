@@ -15,8 +15,9 @@ from tests.helpers import programs
 
 @pytest.fixture
 def cifar10(monkeypatch, data_dir):
-    """The module in a program that has the flag --data_dir and an unknown flag."""
-    monkeypatch.setattr(sys, 'argv', ['program.py', '--unknown=1', '--data_dir=' + data_dir])
+    """The module in a program that has the flag --data_dir and flags of its own."""
+    argv = ['program.py', '-v', '--unknown=1', '-n', '3', '--data_dir=' + data_dir]
+    monkeypatch.setattr(sys, 'argv', argv)
     with programs.own_flags():
         yield importlib.import_module('cifar10.tutorial.cifar10')
         del sys.modules['cifar10.tutorial.cifar10']
@@ -26,18 +27,11 @@ def test_the_flags_in_both_forms(cifar10, data_dir):
     given = cifar10.parser.parse_args(['--batch_size=7', '--use_fp16=1'])
     assert (given.batch_size, given.data_dir, given.use_fp16) == (7, '/tmp/cifar10_data', True)
     assert cifar10.inputs(True)[0].shape.as_list() == [128, 24, 24, 3]
-    flags = [cifar10._flag(name) for name in ('batch_size', 'data_dir', 'use_fp16')]
-    assert flags == [128, data_dir, False]
     assert not cifar10.FLAGS.is_parsed()  # The program may define more flags.
     cifar10.FLAGS.batch_size = 50
     assert cifar10.inputs(eval_data=True)[1].shape.as_list() == [50]
     assert cifar10.distorted_inputs()[0].shape.as_list() == [50, 24, 24, 3]
     assert cifar10.inputs(False, batch_size=3)[0].shape.as_list() == [3, 24, 24, 3]
-
-
-def test_short_options_are_the_programs(cifar10, monkeypatch):
-    monkeypatch.setattr(sys, 'argv', ['program.py', '-v', '--batch_size', '5', '-n', '3'])
-    assert cifar10._flag('batch_size') == 5
 
 
 def test_flags_that_a_program_replaces(cifar10, data_dir):

@@ -46,11 +46,6 @@ def _explain(text, directory):
         (TF + 'tf.scalar_summary', 3, 'docs/tf1.md'),
         (TF + 'tf.nn.bais_add', 3, "did you mean 'bias_add'? docs/tf1.md"),
         ('from tensorflow.compat.v1 import placehodler', 2, "did you mean 'placeholder'?"),
-        (
-            'raise AttributeError("tf.contrib.model_pruning is not in this TensorFlow")',
-            2,
-            'TensorFlow 1.15 (docs/requirements-1.15.txt) may have the name',
-        ),
         (TF + 'with tf.Graph().as_default():\n  bool(tf.constant(1))', 4, 'write `is not None`'),
         ('raise AttributeError("`conv2d` is not available with Keras 3.")', 2, 'tf_keras'),
         (
@@ -80,19 +75,15 @@ def _explain(text, directory):
             '; give one of the two flags another name',
         ),
         ('import numpy as np\nnp.ones(8 / 2)', 3, 'write 8 // 2, or int(...), for an integer'),
-        ('[1, 2][2 / 2]', 2, 'write 8 // 2'),
-        ('[1, 2][: 2 / 2]', 2, 'write 8 // 2'),
         ('import numpy as np\nrange(np.ceil(1.5))', 3, 'int(...)'),
         ('{}.keys().sort()', 2, 'list(...)'),
         ('[].sort(cmp=max)', 2, 'Python 2'),
-        ('import numpy as np\nnp.nix', 3, 'release notes'),
         (
             'import os, pickle\nwith open(os.devnull, "w") as file:\n  pickle.dump(1, file)',
             4,
             "open(path, 'wb')",
         ),
         ('zip([1], [2])[0]', 2, 'write list(...) around it'),
-        ('range(3) + [1]', 2, 'write list(...) around it'),
         (TF + 'tf.constant(map(int, "12"))', 3, 'write list(...) around it'),
         (
             'import pickle\npickle.loads(b"\\x80\\x02U\\x01\\xffq\\x00.")',
@@ -126,7 +117,6 @@ def test_the_place_and_the_hint(tmp_path, text, line, hint):
     [
         ('layers.xavier_initialiser', "did you mean 'xavier_initializer'? More names: pip install"),
         ('slim.arg_scope', 'More names: pip install tf_slim'),
-        ('crf', 'docs/tf1.md has remedies'),
     ],
 )
 def test_names_of_contrib(tmp_path, name, hint):
@@ -145,8 +135,6 @@ def test_names_of_contrib(tmp_path, name, hint):
     'text',
     [
         'raise ValueError(3)',
-        'my_name',
-        '{}["key"]',
         'def train(): pass\ntrain(3)',
         'import os\nos.nix',
         'raise SyntaxError("my own")',
@@ -193,7 +181,6 @@ def test_syntax_of_python_2(tmp_path, text):
     [
         'print("step %d" % (x)',
         'x = \u201ca\u201d',
-        '  x = 1\n y = 2',
         'print("a <> `b`"',
         'def f(x): return g((1, 2)',
         '```python\nx',
@@ -205,12 +192,6 @@ def test_syntax_of_python_2(tmp_path, text):
 )
 def test_other_syntax_errors_are_not_those_of_python_2(tmp_path, text):
     assert _explain_syntax(tmp_path / 'program.py', text.encode()) is None
-
-
-def test_another_encoding(tmp_path):
-    message = _explain_syntax(tmp_path / 'program.py', 'x = "\u00e9"\n'.encode('latin-1'))
-    assert message.startswith(f'{tmp_path / "program.py"}:')
-    assert 'save the file as UTF-8, or name its encoding' in message
 
 
 def test_a_package_that_is_installed_in_the_directory(tmp_path):
@@ -225,7 +206,9 @@ def test_an_error_without_a_frame_in_the_directory(tmp_path):
     assert error_hints.find_hint(UserError('A line'), str(tmp_path)) == 'A line'
 
 
-def test_tabs_and_magics(tmp_path):
+def test_other_hints_for_syntax_errors(tmp_path):
+    message = _explain_syntax(tmp_path / 'program.py', 'x = "\u00e9"\n'.encode('latin-1'))
+    assert 'save the file as UTF-8, or name its encoding' in message
     mixed = _explain_syntax(tmp_path / 'program.py', b'if 1:\n        x = 1\n\ty = 2\n')
     assert mixed.endswith('in Python 2, a tab was 8 spaces: replace each one (expand -t 8)')
     for line in (b'%matplotlib inline', b'!pip install tqdm'):

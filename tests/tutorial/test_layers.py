@@ -166,9 +166,16 @@ def test_initializers_and_regularizers():
     assert l1 == 8
 
 
-@pytest.mark.parametrize('shape', [(5, 8, 6, 3), (240, 3), (5, 48, 3)])
 @pytest.mark.parametrize('is_training', [True, False, 'fed'])
-@pytest.mark.parametrize('in_place, fused', [(False, None), (True, None), (False, False)])
+@pytest.mark.parametrize(
+    'shape, in_place, fused',
+    [
+        ((5, 8, 6, 3), False, None),
+        ((240, 3), True, None),
+        ((5, 48, 3), False, None),
+        ((5, 8, 6, 3), False, False),
+    ],
+)
 def test_batch_norm(shape, is_training, in_place, fused):
     """The averages move by the unbiased variance in the fused operation, by the biased one else."""
 
@@ -301,45 +308,6 @@ def test_legacy_sequence_loss(is_average):
     averages = expected / (WEIGHTS.sum(1) + 1e-12)
     np.testing.assert_allclose(losses, averages if is_average else expected, 1e-5)
     np.testing.assert_allclose(total, averages.mean() if is_average else averages.sum(), 1e-5)
-
-
-def test_cells():
-    """The gates of an LSTM are input, candidate, forget and output; Zaremba et al., 2014."""
-
-    def build(modules):
-        rnn = modules['contrib.rnn']
-        cell = rnn['MultiRNNCell']([rnn['DropoutWrapper'](rnn['BasicLSTMCell'](2)) for _ in 'ab'])
-        outputs, state = tf.nn.dynamic_rnn(cell, tf.constant(TOKENS), dtype=tf.float32)
-        with tf.variable_scope('other'):
-            both, _, _ = rnn['static_bidirectional_rnn'](
-                rnn['GRUCell'](2),
-                rnn['LSTMCell'](2),
-                tf.unstack(tf.constant(TOKENS), axis=1),
-                dtype=tf.float32,
-            )
-        return outputs, state, both
-
-    before, (outputs, state, both), _ = _compare(build)
-    inputs = TOKENS.transpose(1, 0, 2)
-    for layer in range(2):
-        scope = f'rnn/multi_rnn_cell/cell_{layer}/basic_lstm_cell/'
-        c = h = np.zeros([4, 2])
-        layer_outputs = []
-        for x in inputs:
-            gates = np.concatenate([x, h], 1) @ before[scope + 'kernel'] + before[scope + 'bias']
-            i, j, f, o = np.split(gates, 4, 1)
-            c = c * _sigmoid(f + 1) + _sigmoid(i) * np.tanh(j)
-            h = np.tanh(c) * _sigmoid(o)
-            layer_outputs.append(h)
-        np.testing.assert_allclose(state[layer].c, c, 1e-4, 1e-4)
-        inputs = layer_outputs
-    np.testing.assert_allclose(outputs, np.stack(inputs, 1), 1e-4, 1e-4)
-    assert 'other/bidirectional_rnn/bw/lstm_cell/kernel' in before
-    assert [output.shape for output in both] == [(4, 4)] * 3
-
-
-def _sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 @pytest.mark.skipif(not hasattr(tensorflow, 'contrib'), reason='needs TensorFlow 1.15')

@@ -40,8 +40,10 @@ def test_early_reads_and_flags_of_absl(tmp_path):
         "flags.DEFINE_integer('second', 2, '')\n"
         "flags.DEFINE_string('log_dir', '/here', '')\n"
         'def main(argv):\n'
-        '    print(early, flags.FLAGS.first, flags.FLAGS.second, flags.FLAGS.log_dir)\n'
+        '    print(argv[1:], early, flags.FLAGS.first, flags.FLAGS.second, flags.FLAGS.log_dir)\n'
         'tf.app.run()\n'
     )
-    found = programs.run('cifar10_run', str(tmp_path / 'program.py'), '--second=5', '--first=4')
-    assert found == (0, '4 4 5 /here\n', '')
+    found = programs.run(
+        'cifar10_run', str(tmp_path / 'program.py'), 'word', '--second=5', '--first=4'
+    )
+    assert found == (0, "['word'] 4 4 5 /here\n", '')
