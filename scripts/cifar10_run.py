@@ -19,6 +19,8 @@ from cifar10.system import startup
 
 startup.start(__name__)
 
+import logging
+
 from absl import flags
 
 from cifar10.cli import program
@@ -56,6 +58,7 @@ def main(path, *arguments):
     for name in ('package_modules', 'version'):
         delattr(FLAGS, name)
     FLAGS.unparse_flags()
+    logging.getLogger().handlers.clear()  # unparse_flags logs a line, which installs a handler.
     FLAGS.set_gnu_getopt(True)
     sys.stdout = STDOUT
     try:

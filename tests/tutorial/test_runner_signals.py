@@ -65,6 +65,6 @@ def test_ctrl_c_does_what_it_does_under_python(tmp_path):
     )
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
     expected = _interrupt(subprocess.Popen([sys.executable, str(program)], **pipes))
-    assert expected[:2] == (-signal.SIGINT, 'closes its files\nend\n')
+    assert expected[1] == 'closes its files\nend\n'
     runner = programs.start('cifar10_run', str(program), wrapper=programs.AS_A_USER)
     assert _interrupt(runner) == expected
