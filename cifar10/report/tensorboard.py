@@ -36,7 +36,7 @@ _CHARTS = [  # title, regular expressions for the tags
     ('Speed, examples per second', [EXAMPLES_PER_SEC]),
     ('Fill of the queues', ['shuffle_queue/fill', 'prefetch_queue/fill']),
 ]
-_DATA_TYPES = {str: 'DATA_TYPE_STRING', bool: 'DATA_TYPE_BOOL'}  # other types: DATA_TYPE_FLOAT64
+_DATA_TYPES = {str: 'DATA_TYPE_STRING'}  # other types: DATA_TYPE_FLOAT64
 # The tab HParams shows five columns by default.
 _DISPLAYED_HPARAMS = ['recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'num_towers']
 _COLUMNS = sorted(

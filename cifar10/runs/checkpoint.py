@@ -73,7 +73,8 @@ def read(path):
     """
     directory, name = os.path.split(path)
     # Before TensorFlow 0.12, a checkpoint was one file, without a suffix.
-    if not {name, name + '.index'} & set(checkpoint_files.file_names(directory)):
+    found = {name, name + '.index'} & set(checkpoint_files.file_names(directory))
+    if not found or os.path.isdir(path):  # TensorFlow would read the newest one in a directory.
         raise UserError(f'The checkpoint {path} is missing')
     try:
         reader = tf.train.load_checkpoint(path)

@@ -192,8 +192,6 @@ def _validate(record):
 
 def _is_valid(name, value, kind):
     """Return True if a value is valid for the hyperparameter `name` of type `kind`."""
-    if kind is bool:
-        return isinstance(value, bool)
     if kind is str:
         return value in CHOICES[name]
     return _is_number(value) and kind(value) == value

@@ -55,15 +55,7 @@ def read_json(path, validate, hint):
     try:
         with open(path, encoding='utf-8') as file:
             return validate(json.load(file))
-    except (
-        OSError,
-        RecursionError,
-        ValueError,
-        OverflowError,
-        KeyError,
-        TypeError,
-        AttributeError,
-    ) as error:
+    except (OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f'{path} is damaged ({errors.reason(error)}): {hint}')
 
 

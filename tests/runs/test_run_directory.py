@@ -217,7 +217,6 @@ def test_a_bad_value_in_the_record(tmp_path, name, value, fault):
     'content, fault',
     [
         ('[]', 'not a JSON object'),
-        ('[' * 200000, 'recursion'),
         ('{"num_towers": 1,}', ''),
         (f'{{"epochs": 1{"0" * 400}}}', ''),
     ],
