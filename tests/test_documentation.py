@@ -196,11 +196,12 @@ def _adapt(text, directory):
 
 
 def _is_fork(item):
-    """Return True for a script, except on the README, whose commands start as a user starts them.
+    """Return True for a script, except for the first one, which starts as a user starts it.
 
     A fork has imported TensorFlow, which is most of a short run.
     """
-    return item.page != 'README.md' and item.text.startswith('python scripts/')
+    scripts = [item for item in pages.items(RUN[0]) if item.text.startswith('python scripts/')]
+    return item.text.startswith('python scripts/') and item != scripts[0]
 
 
 def _fork(command, directory):
