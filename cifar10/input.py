@@ -25,6 +25,10 @@ MIN_FRACTION_OF_EXAMPLES_IN_QUEUE = 0.4
 _CHANGED = 'because a data file has changed'
 
 
+class DataError(UserError):
+    """Data file that has been removed or changed after its verification."""
+
+
 class Shard(NamedTuple):
     """One of `num_shards` disjoint parts of the examples, of nearly equal size."""
 
@@ -178,16 +182,14 @@ def check_labels(labels, num_classes):
 
 @contextlib.contextmanager
 def translate_errors(split):
-    """Translate TensorFlow's errors about the files of a Split in the block to UserError.
-
-    They have been verified, so a file has been removed or changed since.
-    """
+    """Translate TensorFlow's errors about the files of a Split in the block to DataError."""
     try:
         yield
     except tf.errors.OpError as error:
         message = errors.one_line_message(error)
         if _CHANGED in message or any(path in message for path in split.paths):
-            raise UserError(f'{message}: restore the data, and start again')
+            place = os.path.dirname(split.paths[0])
+            raise DataError(f'{message}: restore the data in {place}, and start again')
         raise
 
 

@@ -222,7 +222,11 @@ def session(step, job, run, saver, summary_writer, settings=None):
     ), tf.train.SingularMonitoredSession(
         hooks, scaffold, settings.master, settings.config, stop_grace_period_secs=10
     ) as monitored:
-        yield monitored
+        # After a DataError, the session saves a checkpoint, and its end raises the error again.
+        with contextlib.suppress(cifar10_input.DataError), cifar10_input.translate_errors(
+            job.dataset.train
+        ):
+            yield monitored
         if run.stop_signal:
             print(f'{run.stop_signal.name}: stopping')
     run.output_errors.training_ended = True  # also after a signal

@@ -5,6 +5,7 @@ In the program, `import tensorflow` imports the TensorFlow 1 API. `import cifar1
 `import cifar10_input` import the modules of the TensorFlow tutorial: copies beside the program, or
 this package's, which are faster.
 
+  cifar10_run.py [--package_modules] PROGRAM [ITS FLAGS]
   cifar10_run.py cifar10_train.py --max_steps=1000
 """
 
@@ -45,7 +46,7 @@ FLAGS.set_gnu_getopt(__name__ != '__main__')
 ARGUMENTS = program.parse(
     __name__,
     define_flags,
-    arguments='PROGRAM...',
+    arguments='PROGRAM [ITS FLAGS...]',
     hint='; the flags of the program come after its name',
 )
 

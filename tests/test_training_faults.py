@@ -13,6 +13,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import input as cifar10_input, training
 from cifar10.data import dataset
 from cifar10.hooks import outputs
+from cifar10.runs import checkpoint
 from tests.helpers import events, faults, messages
 from tests.helpers.small_run import RUN_LENGTH, assert_saved, fake_job, job, run_steps, train
 
@@ -142,7 +143,7 @@ def _train_on_data(train_dir, data_dir, after_step):
     ],
 )
 def test_data_that_change_under_the_run(tmp_path, own_data_dir, change, told):
-    """The error is raised in one of several threads."""
+    """The error is raised in one of several threads. The trainer saves first."""
     paths = dataset.read(own_data_dir).train.paths
 
     def change_all(step):
@@ -150,5 +151,6 @@ def test_data_that_change_under_the_run(tmp_path, own_data_dir, change, told):
             change(path)
 
     complaint = told.format(f'{own_data_dir}/.*/data_batch_..bin')
-    with messages.raises(f'^{complaint}: restore the data, and start again$'):
+    with messages.raises(f'^{complaint}: restore the data in {own_data_dir}/.*, and start again$'):
         _train_on_data(tmp_path / 'run', own_data_dir, change_all)
+    assert checkpoint.read_latest(str(tmp_path / 'run')).step >= 3

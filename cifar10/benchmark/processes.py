@@ -12,6 +12,7 @@ import sys
 import time
 from typing import NamedTuple
 
+from cifar10 import errors
 from cifar10.errors import UserError
 from cifar10.system import signals
 
@@ -33,20 +34,28 @@ def call_in_new_process(function, *args):
       UserError: `function` raised it, or the process died.
     """
     spawn = multiprocessing.get_context('spawn')
-    with futures.ProcessPoolExecutor(1, spawn) as pool:
+    with futures.ProcessPoolExecutor(1, spawn) as pool, contextlib.ExitStack() as end:
         with signals.delay_signals():
-            result = pool.submit(function, *args)
+            result = pool.submit(_call, function, args)
             (process,) = multiprocessing.active_children()
             signals.child_pids.add(process.pid)
+            end.callback(signals.child_pids.discard, process.pid)
+            end.callback(process.kill)  # An interrupt does not wait for the result.
         try:
             return result.result()
         except futures.process.BrokenProcessPool:
             raise UserError(
                 'The benchmark process has died: if memory is short, choose a smaller --batch_size'
             )
-        finally:  # An interrupt does not wait for the result.
-            process.kill()
-            signals.child_pids.discard(process.pid)
+
+
+def _call(function, args):
+    try:
+        return function(*args)
+    except UserError:
+        raise
+    except Exception as error:  # TensorFlow's errors cannot be pickled.
+        raise UserError(f'The measurement failed: {errors.one_line_message(error)}')
 
 
 def resource_usage():

@@ -59,8 +59,8 @@ def define_output_file(name, default, description, extensions=('',)):
             raise UserError(f'the name of the file must end in {" or ".join(extensions)}')
         if os.path.islink(path):  # such as /dev/stdout, which must not be replaced
             raise UserError(f'{path} is a symbolic link: name a file')
-        if os.path.isdir(path):
-            raise UserError(f'{path} is a directory: name a file')
+        if os.path.exists(path) and not os.path.isfile(path):  # such as /dev/null
+            raise UserError(f'{path} is not a regular file: name a file')
 
     flags.DEFINE_string(name, default, description)
     validate(name, check)

@@ -97,9 +97,11 @@ def run(main, arguments=()):
 
 def _parse(argv, arguments, hint):
     """Return the positional arguments."""
+    # absl has -help and -?, but no -h. Later words can be those of another program.
+    end = len(argv) if FLAGS.is_gnu_getopt() else 2
+    argv = ['--help' if word == '-h' else word for word in argv[:end]] + argv[end:]
     try:
-        # absl has -help and -?, but no -h.
-        words = FLAGS([argv[0], '--help'] if argv[1:2] == ['-h'] else argv)[1:]
+        words = FLAGS(argv)[1:]
         if FLAGS['log_dir'].present:  # a flag of absl without effect
             raise flags.UnrecognizedFlagError('log_dir', f'--log_dir={FLAGS.log_dir}')
     except (flags.Error, ValueError) as error:  # ValueError: from flags of absl

@@ -16,13 +16,30 @@ from cifar10.errors import UserError
 from cifar10.system import startup
 
 
-def _kill():
-    os.kill(os.getpid(), signal.SIGKILL)
+class _CannotBePickled(Exception):
+    """As errors of TensorFlow, which hold an operation."""
+
+    def __reduce__(self):
+        raise TypeError
 
 
-def test_call_in_new_process_may_die():
-    with pytest.raises(UserError, match='^The benchmark process has died: '):
-        processes.call_in_new_process(_kill)
+def _fail(how):
+    if how == 'killed':
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise UserError('no such file') if how == 'mistake' else _CannotBePickled('no memory')
+
+
+@pytest.mark.parametrize(
+    'how, line',
+    [
+        ('killed', 'The benchmark process has died: '),
+        ('mistake', 'no such file$'),
+        ('error', 'The measurement failed: no memory$'),
+    ],
+)
+def test_a_measurement_that_fails(how, line):
+    with pytest.raises(UserError, match='^' + line):
+        processes.call_in_new_process(_fail, how)
 
 
 def _use(megabytes):

@@ -98,7 +98,8 @@ def test_every_place_is_checked(script, tmp_path, monkeypatch):
         for value in ('new', 'gr\u00fcn', 'two words', '"quoted"', "it's", 'a:b', '{x}', '%s'):
             assert not _refused(name, value + ending), (name, value)
         if name in FILES:
-            assert _refused(name, 'directory.png') and _refused(name, 'link.png'), name
+            for value in ('directory.png', 'link.png', os.devnull):
+                assert _refused(name, value), (name, value)
             assert not _refused(name, 'file.png'), name
     assert len(os.listdir(str(tmp_path))) == 3
 
