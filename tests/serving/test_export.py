@@ -16,7 +16,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import evaluation
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
-from cifar10.serving import export, trained_model
+from cifar10.serving import export, prediction, trained_model
 from tests.helpers import checkpoints, messages, oracle, programs, special_files
 from tests.helpers.image_files import SCALED, SMALL, decode, photograph
 
@@ -181,8 +181,10 @@ def test_versions(run, tmp_path):
         assert names.read().split('\n') == NAMES + ['']
     status, _, stderr = _export(run, out, f'--tflite_file={out}/no_such_directory/x.tflite')
     assert status == 1 and f'Cannot write {out}/no_such_directory/x.tflite (No such ' in stderr
-    with open(out + '/9/assets.extra/class_names.txt', 'w') as names:
-        names.write('one\n')
+    for version in '19':
+        with open(f'{out}/{version}/assets.extra/class_names.txt', 'w') as names:
+            names.write('one\n')
+    assert prediction.saved_model_predictor(out)[1] == NAMES  # of the latest version
     status, _, stderr = programs.call('cifar10_predict', f'--saved_model_dir={out}/9', 'x.png')
     assert status == 1 and 'the number of class names is 1, not 10' in stderr
     status, stdout, stderr = _export(run, out, '--model_version=9')

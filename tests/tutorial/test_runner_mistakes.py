@@ -48,7 +48,7 @@ def test_python_2(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     'arguments, told',
     [
-        ([], 'the arguments must be PROGRAM..., not none'),
+        ([], 'the arguments must be PROGRAM [ITS FLAGS...], not none'),
         (['--max_steps=1', 'prog.py'], "'max_steps'; the flags of the program come after its name"),
         (['--packge_modules', 'prog.py'], 'package_modules ?'),
     ],
