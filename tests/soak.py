@@ -303,6 +303,7 @@ def _soak(soak, faults, minutes):
     """Inject faults until the time is over, then end the run; return the Violation or None."""
     end = time.monotonic() + 60 * minutes
     try:
+        soak.training()
         while time.monotonic() < end:
             soak.inject(soak.rng.choice(faults))
             files = glob.glob(os.path.join(soak.run, '*'))
