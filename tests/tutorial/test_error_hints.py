@@ -75,15 +75,18 @@ def _explain(text, directory):
             '; give one of the two flags another name',
         ),
         ('import numpy as np\nnp.ones(8 / 2)', 3, 'write 8 // 2, or int(...), for an integer'),
+        ('[1, 2][: 2 / 2]', 2, 'write 8 // 2'),
         ('import numpy as np\nrange(np.ceil(1.5))', 3, 'int(...)'),
         ('{}.keys().sort()', 2, 'list(...)'),
         ('[].sort(cmp=max)', 2, 'Python 2'),
+        ('import numpy as np\nnp.nix', 3, 'release notes'),
         (
             'import os, pickle\nwith open(os.devnull, "w") as file:\n  pickle.dump(1, file)',
             4,
             "open(path, 'wb')",
         ),
         ('zip([1], [2])[0]', 2, 'write list(...) around it'),
+        ('range(3) + [1]', 2, 'write list(...) around it'),
         (TF + 'tf.constant(map(int, "12"))', 3, 'write list(...) around it'),
         (
             'import pickle\npickle.loads(b"\\x80\\x02U\\x01\\xffq\\x00.")',
