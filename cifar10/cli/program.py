@@ -131,7 +131,10 @@ def _describe_error(error, hint):
     if isinstance(error, flags.UnrecognizedFlagError):
         known = {flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])}
         remedy = flag_remedies.find_remedy(error.flagvalue, known)
-        message = f'{error.flagvalue} is unknown: {remedy}' if remedy else message + hint
+        if remedy:
+            message = f'{error.flagvalue} is unknown: {remedy}'
+        elif 'Did you mean' not in message:
+            message += hint
     return message
 
 

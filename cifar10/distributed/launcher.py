@@ -163,7 +163,7 @@ class Launcher:
         time.sleep(_POLL_SECS)
         for task in self._tasks.values():
             task.print_lines()
-            task.has_ended()
+            task.has_ended()  # This also records its exit status.
         if self._stop.received_signal and not self._is_stopping:
             self._is_stopping = True
             raise signals.SignalInterrupt(self._stop.received_signal)
