@@ -1,59 +1,163 @@
-"""Hyperparameters, recipes, run length and intervals of a run.
+"""Tables of hyperparameters and run settings; recipes, run length, constants of CIFAR-10.
+
+A field of HParams or RunSettings is one line: name, type, default, help, bounds or choices. Its
+flag with the checks of its value, its help and its row in docs/flags.md follow from the line. For a
+hyperparameter, so do run.json with the checks of a resumed run, the plan, and TensorBoard's tables.
+
+A value that switches something off leaves the formula unchanged: 0 for an amount
+(label_smoothing), inf for a limit (epochs). As in TensorFlow, 0 keeps all checkpoints and chooses
+the number of threads.
 
 This module does not import TensorFlow, because flags are parsed before that slow import.
 """
 
+import dataclasses
 import math
 from typing import NamedTuple, Optional
 
-OPTIMIZERS = ['gradient_descent', 'momentum', 'muon']
-SCHEDULES = ['staircase', 'linear']
-LR_SCALINGS = ['none', 'linear']
+_TINY, _HUGE = 1e-9, 1e9  # prevent overflow and division by zero
+_MAX_INT = 2**31 - 1
+
 VARIABLE_STRATEGIES = ['cpu', 'first_device', 'spread']  # placement of the variables
 NUM_VIEWS_CHOICES = [1, 2, 10]  # views per evaluated image
-MAX_STEPS = 1000000
-CONDITIONAL_HPARAMS = {  # hyperparameter: (parent hyperparameter, enabling parent values)
-    'momentum': ('optimizer', ['momentum', 'muon']),
-    'matrix_learning_rate': ('optimizer', ['muon']),
-    'matrix_weight_decay': ('optimizer', ['muon']),
-    'num_epochs_per_decay': ('schedule', ['staircase']),
-    'learning_rate_decay_factor': ('schedule', ['staircase']),
-    'warmup_epochs': ('schedule', ['linear']),
-    'moving_average_decay': ('moving_average_fraction', [0.0]),
-}
 
 
-class HParams(NamedTuple):
+def setting(default, help, low=None, high=None, choices=None, only_with=None):
+    """Return a field of HParams or RunSettings.
+
+    Args:
+      default: the default; for a hyperparameter, that of the recipe classic.
+      help: the help of the flag, without the default.
+      low: the smallest value, or None.
+      high: the largest value, or None.
+      choices: the valid strings, or None.
+      only_with: (other field, its values): with other values, this field has no effect.
+    """
+    metadata = dict(help=help, low=low, high=high, choices=choices, only_with=only_with)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def check_value(field, value):
+    """Raise ValueError unless `value` is valid for a field of HParams or RunSettings."""
+    low, high, choices = (field.metadata[name] for name in ('low', 'high', 'choices'))
+    if field.type is str:
+        is_valid = value in choices
+    else:
+        is_valid = isinstance(value, (int, float)) and field.type(value) == value
+        is_valid = is_valid and (low is None or value >= low) and (high is None or value <= high)
+    if not is_valid:
+        raise ValueError(f'{field.name} is {value!r}')
+
+
+@dataclasses.dataclass(frozen=True)
+class HParams:
     """Hyperparameters of a run. The defaults are those of the TensorFlow CIFAR-10 tutorial."""
 
-    recipe: str = 'classic'
-    batch_size: int = 128  # examples per tower per step
-    optimizer: str = 'gradient_descent'  # or momentum (Nesterov), or muon
-    initial_learning_rate: float = 0.1
-    # linear: the rate is multiplied by examples per step / batch size of the recipe
-    lr_scaling: str = 'none'
-    momentum: float = 0.9  # of momentum and muon
-    # muon: root mean square of the update of hidden weights, at initial_learning_rate
-    matrix_learning_rate: float = 6e-4
-    # muon: a step multiplies these weights by 1 - matrix_weight_decay * matrix_learning_rate
-    matrix_weight_decay: float = 0.75
-    schedule: str = 'staircase'  # or linear: warm-up, then linear decay to 0
-    num_epochs_per_decay: float = 350.0
-    learning_rate_decay_factor: float = 0.1
-    warmup_epochs: float = 0.0
-    epochs: float = math.inf  # length of the run and of the linear schedule
-    # factor of l2_loss(weights) in the loss, for the fully connected hidden layers
-    fc_weight_decay: float = 0.004
-    label_smoothing: float = 0.0
-    moving_average_decay: float = 0.9999
-    # unless 0, the decay is 1 - 1 / (moving_average_fraction * steps of the run)
-    moving_average_fraction: float = 0.0
-    contrast: float = 0.8  # contrast factors are drawn from 1 - contrast to 1 + contrast
+    recipe: str = setting(
+        'classic',
+        'Set of hyperparameters: classic, fast or best. The flag of a hyperparameter overrides it',
+        choices=['classic', 'fast', 'best'],
+    )
+    optimizer: str = setting(
+        'gradient_descent',
+        'Optimizer: gradient_descent, momentum (Nesterov) or muon (orthogonalized momentum)',
+        choices=['gradient_descent', 'momentum', 'muon'],
+    )
+    schedule: str = setting(
+        'staircase',
+        'Learning rate schedule: staircase decays at intervals, without end; linear rises, then falls to 0',
+        choices=['staircase', 'linear'],
+    )
+    lr_scaling: str = setting(
+        'none',
+        'Scaling of the learning rates: none, or linear (factor: examples per step / batch size of the recipe)',
+        choices=['none', 'linear'],
+    )
+    batch_size: int = setting(128, 'Examples per tower per step', low=1, high=2**20)
+    initial_learning_rate: float = setting(
+        0.1,
+        'Highest learning rate; muon: only for the biases and the output layer',
+        low=_TINY,
+        high=_HUGE,
+    )
+    momentum: float = setting(
+        0.9,
+        'Momentum',
+        low=0,
+        high=1 - 1e-7,
+        only_with=('optimizer', ['momentum', 'muon']),
+    )
+    matrix_learning_rate: float = setting(
+        6e-4,
+        "Highest learning rate of the hidden layers' weights. It is the root mean square of an update",
+        low=_TINY,
+        high=_HUGE,
+        only_with=('optimizer', ['muon']),
+    )
+    matrix_weight_decay: float = setting(
+        0.75,
+        'Weight decay of the hidden layers per step, as a multiple of their learning rate',
+        low=0,
+        high=_HUGE,
+        only_with=('optimizer', ['muon']),
+    )
+    num_epochs_per_decay: float = setting(
+        350.0,
+        'Epochs between two decays',
+        low=1e-3,
+        high=_HUGE,
+        only_with=('schedule', ['staircase']),
+    )
+    learning_rate_decay_factor: float = setting(
+        0.1,
+        'Factor of each decay',
+        low=_TINY,
+        high=1,
+        only_with=('schedule', ['staircase']),
+    )
+    warmup_epochs: float = setting(
+        0.0,
+        'Epochs of warm-up. If only epochs is given, it scales the default',
+        low=0,
+        high=_HUGE,
+        only_with=('schedule', ['linear']),
+    )
+    epochs: float = setting(
+        math.inf,
+        'Epochs of the run and of the linear schedule; inf means no end',
+        low=_TINY,
+        high=math.inf,
+    )
+    fc_weight_decay: float = setting(
+        0.004,
+        'Factor of the weight decay in the loss, for the fully connected hidden layers',
+        low=0,
+        high=_HUGE,
+    )
+    label_smoothing: float = setting(
+        0.0, 'Fraction of each label that is spread evenly over all classes', low=0, high=1
+    )
+    moving_average_decay: float = setting(
+        0.9999,
+        'Decay of the moving averages',
+        low=0,
+        high=1,
+        only_with=('moving_average_fraction', [0.0]),
+    )
+    moving_average_fraction: float = setting(
+        0.0,
+        'If F > 0, the decay of the moving averages is 1 - 1 / (F * steps of the run)',
+        low=0,
+        high=1,
+    )
+    contrast: float = setting(
+        0.8, 'Contrast factors are drawn from 1 - contrast to 1 + contrast', low=0, high=1
+    )
 
     def has_effect(self, name):
         """Return True if the other hyperparameters let `name` have an effect."""
-        other, values = CONDITIONAL_HPARAMS.get(name, (None, None))
-        return other is None or getattr(self, other) in values
+        only_with = HPARAMS[name].metadata['only_with']
+        return only_with is None or getattr(self, only_with[0]) in only_with[1]
 
     @property
     def schedule_ends(self):
@@ -68,6 +172,8 @@ class HParams(NamedTuple):
         )
 
 
+HPARAMS = {field.name: field for field in dataclasses.fields(HParams)}
+
 CLASSIC = HParams()
 FAST = HParams(
     recipe='fast',
@@ -81,17 +187,75 @@ FAST = HParams(
     moving_average_fraction=0.02,
     contrast=0.0,
 )
-BEST = FAST._replace(recipe='best', matrix_weight_decay=1.5, warmup_epochs=5.0, epochs=100.0)
+BEST = dataclasses.replace(
+    FAST, recipe='best', matrix_weight_decay=1.5, warmup_epochs=5.0, epochs=100.0
+)
 RECIPES = {recipe.recipe: recipe for recipe in (CLASSIC, FAST, BEST)}
-CHOICES = {  # values of the enum hyperparameters
-    'recipe': list(RECIPES),
-    'optimizer': OPTIMIZERS,
-    'schedule': SCHEDULES,
-    'lr_scaling': LR_SCALINGS,
-}
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSettings:
+    """Settings of a run that do not change what is learned: length, outputs, seed, threads."""
+
+    max_steps: int = setting(
+        1000000,
+        'Last step of the run. A resumed run continues the count',
+        low=1,
+        high=_MAX_INT,
+    )
+    log_frequency: int = setting(10, 'Steps between two log lines', low=1, high=_MAX_INT)
+    save_summaries_steps: int = setting(100, 'Steps between two summaries', low=1, high=_MAX_INT)
+    save_checkpoint_steps: int = setting(
+        1000, 'Steps between two checkpoints', low=1, high=_MAX_INT
+    )
+    intra_op_threads: int = setting(
+        0, 'Threads within an operation; 0 means automatic', low=0, high=1024
+    )
+    inter_op_threads: int = setting(
+        0, 'Threads across operations; 0 means automatic', low=0, high=1024
+    )
+    num_preprocess_threads: int = setting(
+        0, 'Threads that fill the prefetch queue; 0 means automatic', low=0, high=1024
+    )
+    max_to_keep: int = setting(
+        5, 'Number of latest checkpoints to keep; 0 keeps all', low=0, high=_MAX_INT
+    )
+    eval_every: Optional[int] = setting(
+        None,
+        'Steps between two evaluations on the test images; 0 disables evaluation. Default: only the '
+        'last checkpoint is evaluated',
+        low=0,
+        high=_MAX_INT,
+    )
+    keep_best: bool = setting(
+        False,
+        'Also keep the checkpoint with the best precision on the test images, as best.ckpt-STEP. The best of several '
+        'precisions is partly luck: choose with a data set of `cifar10_dataset.py holdout`, then evaluate once on the '
+        'test images. Without eval_every, the evaluations are as often as the checkpoints',
+    )
+    profile_step: Optional[int] = setting(
+        None,
+        'Step to trace. Perfetto and chrome://tracing show TRAIN_DIR/trace-STEP.json',
+        low=1,
+        high=_MAX_INT,
+    )
+    seed: Optional[int] = setting(
+        None,
+        'Seed of initial values and distortions. The order of the examples depends on the timing of '
+        'threads, unless deterministic is set',
+        low=0,
+        high=_MAX_INT,
+    )
+    deterministic: bool = setting(
+        False,
+        'Make runs of the same command on one machine equal, bit for bit. Needs a seed; CPU only',
+    )
+    log_device_placement: bool = setting(False, 'Print the device of every operation')
+
 
 # CIFAR-10
 HEIGHT = WIDTH = 32  # pixels
+IMAGE_SIZE = 24  # height and width of the crops
 DEPTH = 3  # red, green, blue
 NUM_CLASSES = 10
 NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN = 50000
@@ -115,15 +279,3 @@ class RunLength(NamedTuple):
     def epoch_at(self, step):
         """Return the number of epochs (a float) in `step` steps."""
         return step * (self.examples_per_step / self.examples_per_epoch)
-
-
-class Intervals(NamedTuple):
-    """Steps between log lines, summaries, checkpoints and evaluations; checkpoints to keep."""
-
-    log_frequency: int = 10
-    save_summaries_steps: int = 100
-    save_checkpoint_steps: int = 1000
-    max_to_keep: int = 5  # checkpoints; 0 keeps all
-    eval_every: Optional[int] = None  # None: evaluate only the last checkpoint; 0: never
-    keep_best: bool = False  # also keep the checkpoint with the best precision
-    profile_step: Optional[int] = None  # step to trace

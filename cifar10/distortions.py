@@ -8,19 +8,11 @@ from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.config import CLASSIC, DEPTH, HEIGHT, WIDTH
-
-IMAGE_SIZE = 24
+from cifar10.config import CLASSIC, DEPTH, HEIGHT, IMAGE_SIZE, WIDTH
 
 
-class Strengths(NamedTuple):
-    """Strengths of the distortions."""
-
-    contrast: float = CLASSIC.contrast  # factors from 1 - contrast to 1 + contrast
-
-
-class Parameters(NamedTuple):
-    """Random parameters of the distortions of n images."""
+class Distortions(NamedTuple):
+    """Random distortions of n images."""
 
     rows: tf.Tensor  # int32 [n], 0 to 32 - image_size: first row of each crop
     columns: tf.Tensor  # int32 [n], 0 to 32 - image_size: first column of each crop
@@ -28,16 +20,16 @@ class Parameters(NamedTuple):
     contrast_factors: tf.Tensor  # float32 [n]
 
 
-def sample_parameters(n, strengths=Strengths(), image_size=IMAGE_SIZE):
-    """Sample the Parameters of n images.
+def sample(n, hparams=CLASSIC, image_size=IMAGE_SIZE):
+    """Sample the Distortions of n images.
 
     Args:
       n: the number of images.
-      strengths: a Strengths.
+      hparams: an HParams.
       image_size: height and width of the crops, up to 32.
     """
-    contrast = strengths.contrast
-    return Parameters(
+    contrast = hparams.contrast
+    return Distortions(
         rows=tf.random_uniform([n], maxval=HEIGHT - image_size + 1, dtype=tf.int32),
         columns=tf.random_uniform([n], maxval=WIDTH - image_size + 1, dtype=tf.int32),
         flip=tf.random_uniform([n]) < 0.5,
@@ -45,7 +37,7 @@ def sample_parameters(n, strengths=Strengths(), image_size=IMAGE_SIZE):
     )
 
 
-def distort(images, parameters, image_size=IMAGE_SIZE):
+def distort(images, distortions, image_size=IMAGE_SIZE):
     """Crop, flip, adjust contrast and standardize each image of a batch.
 
     The result equals tf.image's crop, flip, adjust_brightness, adjust_contrast and
@@ -55,13 +47,13 @@ def distort(images, parameters, image_size=IMAGE_SIZE):
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      parameters: a Parameters.
+      distortions: a Distortions.
       image_size: height and width of the crops.
 
     Returns:
       float32 [n, image_size, image_size, 3].
     """
-    rows, columns, flip, contrast_factors = parameters
+    rows, columns, flip, contrast_factors = distortions
     offsets = tf.range(image_size)
     images = tf.gather(images, rows[:, None] + offsets, axis=2, batch_dims=1)
     columns = columns[:, None] + tf.where_v2(flip[:, None], offsets[::-1], offsets)

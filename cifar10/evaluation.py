@@ -1,36 +1,25 @@
 """Evaluation of checkpoints: every example exactly once."""
 
+import dataclasses
 import datetime
 import itertools
 import math
 import os
 import time
-from typing import Dict, NamedTuple, Sequence
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, input as cifar10_input, model
+from cifar10.config import CLASSIC
 from cifar10.data import verification
 from cifar10.errors import UserError
 from cifar10.report import figures, tensorboard, text_report
-from cifar10.report.metrics import Metrics, Mistake
-from cifar10.runs import checkpoint, checkpoint_files, event_file, run_directory
+from cifar10.report.metrics import Metrics, Result
+from cifar10.runs import checkpoint, checkpoint_files, event_file, run_record
 from cifar10.system import directories, machine
 
 _POLL_SECS = 2
-
-
-class Result(NamedTuple):
-    """Result of an evaluation."""
-
-    step: int
-    num_views: int
-    metrics: Metrics
-    mistakes: Sequence[Mistake]  # the most confident mistakes
-    class_names: Sequence[str]  # in label order; numbers if the classes have no names
-    # From summary tag to loss. The cross entropy is a mean over examples without label smoothing.
-    losses: Dict[str, float]
 
 
 class Evaluator:
@@ -53,22 +42,25 @@ class Evaluator:
         self._num_examples = num_examples or num_present
         if self._num_examples > num_present:
             raise UserError(
-                f'--num_examples={num_examples} is more than the {num_present} existing examples: leave it out to evaluate all'
+                f'num_examples={num_examples} is more than the {num_present} existing examples: leave it out to evaluate all'
             )
         self._num_views = num_views
         self._config = machine.session_config(
             [device], machine.choose_threads([device], cifar10_input.BATCH_SIZE)
         )
-        num_sub_batches = machine.num_sub_batches([device], cifar10_input.BATCH_SIZE)
         self.graph = tf.Graph()
         with self.graph.as_default():
             labels, images = cifar10_input.undistorted_records(split, num_epochs=1)
             labels = cifar10_input.check_labels(labels, split.num_classes)
+            model.set_num_sub_batches(machine.num_sub_batches([device], cifar10_input.BATCH_SIZE))
             with tf.device(device):
                 # With weight decay 1, the collection 'losses' has each l2_loss(weights). `evaluate`
                 # multiplies them by the weight decay of the run.
                 log_probabilities = mean_log_probabilities(
-                    images, num_views, split.num_classes, num_sub_batches, fc_weight_decay=1.0
+                    images,
+                    num_views,
+                    split.num_classes,
+                    dataclasses.replace(CLASSIC, fc_weight_decay=1.0),
                 )
             self._batch = labels, images, log_probabilities
             self._l2_losses = {
@@ -94,8 +86,8 @@ class Evaluator:
         """
         verification.verify(self._split)  # a file may have changed since the last evaluation
         train_dir = os.path.dirname(ckpt.path)
-        run_directory.check_classes(train_dir, self._split.class_names)
-        decay = run_directory.read_hparams(train_dir).fc_weight_decay
+        run_record.check_classes(train_dir, self._split.class_names)
+        decay = run_record.read_hparams(train_dir).fc_weight_decay
         suffix = checkpoint.variable_suffix(ckpt)
         variables = {name + suffix: variable for name, variable in self._variables.items()}
         checkpoint.check_fits(ckpt, variables)
@@ -158,24 +150,21 @@ def crop_and_flip(images, num_views):
     return crops if num_views == 1 else crops + [crop[:, :, ::-1] for crop in crops]
 
 
-def mean_log_probabilities(images, num_views, num_classes, num_sub_batches, fc_weight_decay):
+def mean_log_probabilities(images, num_views, num_classes, hparams):
     """Return the log of the mean class probabilities over the views.
 
     Args:
       images: uint8 [n, 3, 32, 32].
       num_views: see crop_and_flip.
       num_classes: see model.inference.
-      num_sub_batches: see model.inference.
-      fc_weight_decay: see model.inference.
+      hparams: see model.inference.
 
     Returns:
       float32 [n, num_classes].
     """
     with tf.name_scope('views'):
         images = tf.concat(crop_and_flip(images, num_views), 0)
-    padded = model.pad_batch(images, num_sub_batches)
-    logits = model.inference(padded, num_classes, num_sub_batches, fc_weight_decay)
-    logits = logits[: tf.shape(images)[0]]
+    logits = model.inference(images, num_classes, hparams)
     with tf.name_scope('log_probabilities'):
         log_softmax = tf.reshape(tf.nn.log_softmax(logits), [num_views, -1, num_classes])
         return tf.reduce_logsumexp(log_softmax, 0) - math.log(num_views)
@@ -216,7 +205,7 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
         print(f'Waiting for a checkpoint in {checkpoint_dir}')
     while True:
         # has_ended first: the last checkpoint could be saved between the two calls
-        has_ended = run_directory.has_ended(checkpoint_dir)
+        has_ended = run_record.has_ended(checkpoint_dir)
         fingerprint, now = checkpoint_files.fingerprint(checkpoint_dir), time.monotonic()
         if fingerprint != found:
             found, found_time = fingerprint, now
@@ -230,7 +219,7 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
                 yield ckpt
                 continue
         if last and not os.path.isdir(checkpoint_dir):
-            time.sleep(1)  # A trainer with --fresh moves and recreates the directory.
+            time.sleep(1)  # A fresh trainer moves and recreates the directory.
             directories.check_exists(
                 checkpoint_dir, 'it has been moved or removed; put it back, and start again'
             )
@@ -240,7 +229,7 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
         if is_over and last is None:
             raise UserError(
                 f'No checkpoint was found in {checkpoint_dir} within {int(timeout_secs)} seconds: train there first, or give a '
-                'longer --timeout_secs'
+                'longer timeout_secs'
             )
         if is_over:
             print(f'No new checkpoint in {checkpoint_dir} for {int(waited)} seconds')
@@ -251,8 +240,7 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
 def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
     """Evaluate checkpoints, print the precision of each, and write summaries.
 
-    Then print the report of the last checkpoint: precision and recall per class, confusion matrix,
-    calibration, mistakes.
+    Then print the report of the last checkpoint: classes, confusion matrix, calibration, mistakes.
 
     Args:
       evaluator: an Evaluator.
@@ -271,7 +259,7 @@ def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
     if not figures.is_available():
         print('No figures without matplotlib: pip install matplotlib')
     with event_file.SummaryWriter(eval_dir) as summary_writer:
-        tensorboard.start(summary_writer, evaluator.graph)
+        tensorboard.write_start(summary_writer, evaluator.graph)
         for ckpt in checkpoints:
             result = evaluator.evaluate(ckpt)
             print(format_result(result, top_k))

@@ -9,9 +9,16 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, errors
-from cifar10.config import CLASSIC, DEPTH, HEIGHT, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, WIDTH
+from cifar10.config import (
+    CLASSIC,
+    DEPTH,
+    HEIGHT,
+    IMAGE_SIZE,  # noqa: F401 (books import it from here)
+    NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
+    WIDTH,
+    HParams,
+)
 from cifar10.data import dataset, verification
-from cifar10.distortions import IMAGE_SIZE  # noqa: F401 (books import it from here)
 from cifar10.errors import UserError
 
 BATCH_SIZE = CLASSIC.batch_size
@@ -25,10 +32,6 @@ MIN_FRACTION_OF_EXAMPLES_IN_QUEUE = 0.4
 _CHANGED = 'because a data file has changed'
 
 
-class DataError(UserError):
-    """Data file that has been removed or changed after its verification."""
-
-
 class Shard(NamedTuple):
     """One of `num_shards` disjoint parts of the examples, of nearly equal size."""
 
@@ -39,7 +42,7 @@ class Shard(NamedTuple):
 class InputSettings(NamedTuple):
     """Settings of the training input."""
 
-    strengths: distortions.Strengths = distortions.Strengths()
+    hparams: HParams = CLASSIC  # of the distortions
     deterministic: bool = False  # True: the graph's seed fixes the order of images
     shard: Shard = Shard()
 
@@ -95,8 +98,8 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, settings=
     num_examples = verification.verify(split) // settings.shard.num_shards
     with tf.device('/cpu:0'), tf.name_scope('distorted_inputs'):
         labels, images = shuffled_records(split, num_examples, batch_size, settings)
-        parameters = distortions.sample_parameters(batch_size, settings.strengths)
-        images = distortions.distort(images, parameters)
+        sampled = distortions.sample(batch_size, settings.hparams)
+        images = distortions.distort(images, sampled)
         return images, check_labels(labels, split.num_classes)
 
 
@@ -180,17 +183,23 @@ def check_labels(labels, num_classes):
             return tf.identity(labels)
 
 
+def is_data_error(error, split):
+    """Return True if a tf.errors.OpError is about the files of a Split."""
+    message = errors.one_line_message(error)
+    return _CHANGED in message or any(path in message for path in split.paths)
+
+
 @contextlib.contextmanager
 def translate_errors(split):
-    """Translate TensorFlow's errors about the files of a Split in the block to DataError."""
+    """Translate TensorFlow's errors about the files of a Split in the block to UserError."""
     try:
         yield
     except tf.errors.OpError as error:
-        message = errors.one_line_message(error)
-        if _CHANGED in message or any(path in message for path in split.paths):
-            place = os.path.dirname(split.paths[0])
-            raise DataError(f'{message}: restore the data in {place}, and start again')
-        raise
+        if not is_data_error(error, split):
+            raise
+        raise UserError(
+            f'{errors.one_line_message(error)}: restore the data in {os.path.dirname(split.paths[0])}, and start again'
+        )
 
 
 def prefetch_queue(images, labels, capacity, num_threads=1):

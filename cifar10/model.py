@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.config import CLASSIC, NUM_CLASSES
 
+_NUM_SUB_BATCHES = 'num_sub_batches'  # graph collection
 _LRN_RADIUS, _LRN_BIAS, _LRN_ALPHA, _LRN_BETA = 4, 1.0, 0.001 / 9, 0.75
 
 
@@ -20,14 +21,13 @@ def _weights_and_biases(shape, dtype, stddev, bias):
         return weights, tf.get_variable('biases', shape[-1:], dtype, tf.constant_initializer(bias))
 
 
-def _conv_layer(sub_batches, name, bias):
+def _conv_layer(x, name, bias):
     with tf.variable_scope(name) as scope:
-        shape = [5, 5, int(sub_batches[0].shape[3]), 64]
-        weights, biases = _weights_and_biases(shape, sub_batches[0].dtype, 5e-2, bias)
-        convolved = [tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME') for x in sub_batches]
-        sub_batches = [tf.nn.relu(tf.nn.bias_add(x, biases), name=scope.name) for x in convolved]
-    tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, sub_batches[0])
-    return sub_batches
+        weights, biases = _weights_and_biases([5, 5, int(x.shape[3]), 64], x.dtype, 5e-2, bias)
+        x = tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME')
+        x = tf.nn.relu(tf.nn.bias_add(x, biases), name=scope.name)
+    tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, x)
+    return x
 
 
 def _max_pool(x, name):
@@ -119,45 +119,66 @@ def pad_batch(images, num_images):
         return tf.concat([images, zeros], 0)
 
 
-def _split_batch(images, num_sub_batches):
-    """Split a batch into sub-batches whose sizes differ by at most 1."""
-    if num_sub_batches == 1:
-        return [images]
+def set_num_sub_batches(number):
+    """Let `inference` divide each batch of the default graph into `number` sub-batches.
+
+    The convolutional layers compute the sub-batches in parallel. On a CPU, threads then wait less
+    for each other. The result is the same. Without this call, a batch is not divided.
+    """
+    tf.get_collection_ref(_NUM_SUB_BATCHES)[:] = [number]
+
+
+def _apply_to_sub_batches(function, images):
+    """Return function(images), computed in parallel for the sub-batches of the images.
+
+    A batch of unknown size is padded, because no sub-batch may be empty; see pad_batch.
+    """
+    (number,) = tf.get_collection(_NUM_SUB_BATCHES) or [1]
+    if number == 1:
+        return function(images)
+    num_images = images.shape.as_list()[0]
     with tf.name_scope('sub_batches'):
-        total = images.shape.as_list()[0] or tf.shape(images)[0]
-        sizes = [(total + i) // num_sub_batches for i in range(num_sub_batches)]
-        return tf.split(images, sizes, num=num_sub_batches)
+        padded = pad_batch(images, number) if num_images is None else images
+        total = num_images or tf.shape(padded)[0]
+        sizes = [(total + i) // number for i in range(number)]  # differ by at most 1
+        first, *others = tf.split(padded, sizes, num=number)
+    results = [function(first)]  # makes the variables
+    for i, sub_batch in enumerate(others, 1):
+        # TensorFlow adds the gradients of the parts in the alphabetical order of their names.
+        scope = tf.variable_scope(tf.get_variable_scope(), reuse=True)
+        with scope, tf.name_scope(f'batch_part_{i}'):
+            results.append(function(sub_batch))
+    joined = tf.concat(results, 0)
+    return joined if num_images else joined[: tf.shape(images)[0]]
 
 
-def inference(
-    images, num_classes=NUM_CLASSES, num_sub_batches=1, fc_weight_decay=CLASSIC.fc_weight_decay
-):
+def _conv_layers(x):
+    x = _conv_layer(x, 'conv1', bias=0.0)
+    x = _max_pool(x, 'pool1')
+    x = local_response_normalization(x, 'norm1')
+    x = _conv_layer(x, 'conv2', bias=0.1)
+    x = local_response_normalization(x, 'norm2')
+    return _max_pool(x, 'pool2')
+
+
+def inference(images, num_classes=NUM_CLASSES, hparams=CLASSIC):
     """Build the network.
 
     Args:
       images: float32 or float16 [batch, height, width, 3] with static height and width. The
-        variables get the same dtype.
+        variables get the same dtype. A batch of known size must have at least as many images as
+        sub-batches, see set_num_sub_batches.
       num_classes: the number of classes.
-      num_sub_batches: number of parts of the batch, which the convolutional layers compute in
-        parallel. On a CPU, threads then wait less for each other. The result is the same. The batch
-        must have at least `num_sub_batches` images, see pad_batch.
-      fc_weight_decay: each fully connected hidden layer adds fc_weight_decay * l2_loss(weights) to
-        the collection 'losses'.
+      hparams: an HParams. Each fully connected hidden layer adds fc_weight_decay * l2_loss(weights)
+        to the collection 'losses'.
 
     Returns:
       Logits, [batch, num_classes], without softmax.
     """
-    sub_batches = _split_batch(images, num_sub_batches)
-    sub_batches = _conv_layer(sub_batches, 'conv1', bias=0.0)
-    sub_batches = [_max_pool(x, 'pool1') for x in sub_batches]
-    sub_batches = [local_response_normalization(x, 'norm1') for x in sub_batches]
-    sub_batches = _conv_layer(sub_batches, 'conv2', bias=0.1)
-    sub_batches = [local_response_normalization(x, 'norm2') for x in sub_batches]
-    sub_batches = [_max_pool(x, 'pool2') for x in sub_batches]
-    x = tf.concat(sub_batches, 0)
+    x = _apply_to_sub_batches(_conv_layers, images)
     x = tf.reshape(x, [-1, x.shape[1:].num_elements()])
-    x = _fully_connected_layer(x, 'local3', 384, fc_weight_decay)
-    x = _fully_connected_layer(x, 'local4', 192, fc_weight_decay)
+    x = _fully_connected_layer(x, 'local3', 384, hparams.fc_weight_decay)
+    x = _fully_connected_layer(x, 'local4', 192, hparams.fc_weight_decay)
     with tf.variable_scope('softmax_linear') as scope:
         weights, biases = _weights_and_biases([192, num_classes], x.dtype, 1 / 192, 0.0)
         logits = tf.add(tf.matmul(x, weights), biases, name=scope.name)
@@ -165,20 +186,20 @@ def inference(
     return logits
 
 
-def loss(logits, labels, scope=None, label_smoothing=CLASSIC.label_smoothing):
+def loss(logits, labels, scope=None, hparams=CLASSIC):
     """Return the mean cross entropy plus the weight decay of the fully connected layers.
 
     The cross entropy is added to the collection 'losses', which already has the weight decay of
     `inference`. The total loss is the sum of the collection.
 
-    With label smoothing e, the target is 1 - e for the label, plus e / classes for every class
+    With e = label_smoothing, the target is 1 - e for the label, plus e / classes for every class
     (Szegedy et al., 2015, arXiv 1512.00567).
 
     Args:
       logits: [batch, classes], float32 or float16.
       labels: class numbers, [batch], any numeric dtype.
       scope: sum only the losses in this name scope, like 'tower_0/'; None sums all.
-      label_smoothing: e, from 0 to 1.
+      hparams: an HParams.
 
     Returns:
       The total loss, a scalar.
@@ -187,9 +208,9 @@ def loss(logits, labels, scope=None, label_smoothing=CLASSIC.label_smoothing):
         labels=tf.cast(labels, tf.int64), logits=logits, name='cross_entropy_per_example'
     )
     name = 'cross_entropy'
-    if label_smoothing:
+    if hparams.label_smoothing:
         uniform_cross_entropy = tf.reduce_logsumexp(logits, 1) - tf.reduce_mean(logits, 1)
-        cross_entropy += label_smoothing * (uniform_cross_entropy - cross_entropy)
+        cross_entropy += hparams.label_smoothing * (uniform_cross_entropy - cross_entropy)
         # A name other than the evaluation's, or TensorBoard would join the two curves.
         name = 'smoothed_cross_entropy'
     tf.add_to_collection('losses', tf.reduce_mean(cross_entropy, name=name))

@@ -1,50 +1,46 @@
 """Towers on GPUs: losses, gradients, and the average of the gradients."""
 
-from typing import NamedTuple
-
 import tensorflow.compat.v1 as tf
 
 from cifar10 import model, placement
-from cifar10.config import CLASSIC
+from cifar10.config import CLASSIC, NUM_CLASSES
 
 TOWER_NAME = 'tower'
 
 
-class ModelParams(NamedTuple):
-    """Parameters of model.inference and model.loss."""
+def _read_once():
+    """Return a custom getter that reads each variable once, so that a tower receives it once."""
+    values = {}
 
-    num_classes: int = model.NUM_CLASSES
-    num_sub_batches: int = 1
-    fc_weight_decay: float = CLASSIC.fc_weight_decay
-    label_smoothing: float = CLASSIC.label_smoothing
+    def get(getter, name, **kwargs):
+        if name not in values:
+            variable = getter(name, **kwargs)
+            # The scope groups the read with its variable in TensorBoard.
+            with tf.name_scope(variable.op.name + '/'):
+                values[name] = variable.value()
+        return values[name]
+
+    return get
 
 
-def _read_variable_once(getter, name, **kwargs):
-    """Return the value of a variable (a custom getter); each tower receives the value once."""
-    variable = getter(name, **kwargs)
-    with tf.name_scope(variable.op.name + '/'):  # groups the read with its variable in TensorBoard
-        return variable.value()
-
-
-def tower_loss(scope, images, labels, model_params=ModelParams()):
+def tower_loss(scope, images, labels, num_classes=NUM_CLASSES, hparams=CLASSIC):
     """Return the total loss of one tower.
 
     Args:
       scope: the tower's name scope, like 'tower_0/'.
       images: float32 [batch, 24, 24, 3].
       labels: int32 [batch].
-      model_params: a ModelParams.
+      num_classes: see model.inference.
+      hparams: an HParams.
 
     Returns:
       A float32 scalar.
     """
-    logits = model.inference(
-        images, model_params.num_classes, model_params.num_sub_batches, model_params.fc_weight_decay
-    )
-    return model.loss(logits, labels, scope, model_params.label_smoothing)
+    logits = model.inference(images, num_classes, hparams)
+    return model.loss(logits, labels, scope, hparams)
 
 
-def tower_gradients(devices, batches, opt, model_params=ModelParams()):
+def tower_gradients(devices, batches, opt, num_classes=NUM_CLASSES, hparams=CLASSIC):
     """Build one tower per batch; all towers share one set of variables.
 
     Args:
@@ -52,7 +48,8 @@ def tower_gradients(devices, batches, opt, model_params=ModelParams()):
         own devices.
       batches: one (images, labels) per tower.
       opt: a tf.train.Optimizer.
-      model_params: a ModelParams.
+      num_classes: see model.inference.
+      hparams: an HParams.
 
     Returns:
       losses: a list with each tower's loss.
@@ -64,9 +61,9 @@ def tower_gradients(devices, batches, opt, model_params=ModelParams()):
         own = devices[i * devices_per_tower : (i + 1) * devices_per_tower]
         device = own[0] if devices_per_tower == 1 else placement.LayerDeviceSetter(own)
         with tf.device(device), tf.name_scope(f'{TOWER_NAME}_{i}') as scope, tf.variable_scope(
-            tf.get_variable_scope(), reuse=i > 0, custom_getter=_read_variable_once
+            tf.get_variable_scope(), reuse=i > 0, custom_getter=_read_once()
         ):
-            losses.append(tower_loss(scope, images, labels, model_params))
+            losses.append(tower_loss(scope, images, labels, num_classes, hparams))
             tower_grads.append(
                 opt.compute_gradients(
                     losses[-1],

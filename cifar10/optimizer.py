@@ -98,8 +98,8 @@ def create(learning_rate, hparams):
     raise ValueError(f'Unknown optimizer: {hparams.optimizer}')
 
 
-def train(opt, gradients, global_step, run_length, hparams):
-    """Apply the gradients, then update the moving averages of all trainable variables.
+def train_op(opt, gradients, global_step, run_length, hparams):
+    """Return an op that applies the gradients, then updates the moving averages of all variables.
 
     The decay is min(d, (1 + step) / (10 + step)). Here, step is the global step after the update,
     and d is moving_average_decay. If moving_average_fraction is not 0, d is 1 - 1 /

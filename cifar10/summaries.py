@@ -47,7 +47,7 @@ def _activation_summaries():
     """
     layers = {}
     for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS):
-        layers.setdefault(_strip_tower_name(activations.op.name).split('/')[0], activations)
+        layers.setdefault(activations.op.name.split('/')[-1], activations)
     for layer, activations in layers.items():
         yield _histogram(layer + '/activations', activations)
         yield _scalar(layer + '/sparsity', tf.nn.zero_fraction(activations))
@@ -57,11 +57,11 @@ def filter_grid(kernels):
     """Arrange filters row by row in a near-square grid, with a white line above and left of each.
 
     Args:
-      kernels: float32 [height, width, 3, number of filters].
+      kernels: float32 [kernel height, kernel width, 3, number of filters].
 
     Returns:
-      uint8 [height, width, 3]. A weight of 0 becomes 128. The greatest absolute weight becomes 1 or
-      255. A weight has 8 x 8 pixels; a line is 8 pixels wide.
+      uint8 [grid height, grid width, 3], in pixels. A weight of 0 becomes 128. The greatest
+      absolute weight becomes 1 or 255. A weight has 8 x 8 pixels; a line is 8 pixels wide.
     """
     number = int(kernels.shape[3])
     columns = math.ceil(math.sqrt(number))

@@ -1,23 +1,21 @@
 """Job of a run, training step and training session."""
 
 import contextlib
-from types import SimpleNamespace
-from typing import NamedTuple, Optional, Sequence
+import dataclasses
+from typing import NamedTuple, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, input as cifar10_input, multi_gpu, optimizer, placement
+from cifar10 import input as cifar10_input, optimizer, placement
 from cifar10.config import (
     CLASSIC,
-    MAX_STEPS,
     NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
     HParams,
-    Intervals,
     RunLength,
+    RunSettings,
 )
 from cifar10.data import verification
 from cifar10.data.dataset import Dataset
-from cifar10.hooks import checkpoint_hooks, session_hooks
 from cifar10.input import InputSettings, Shard
 from cifar10.system import machine
 from cifar10.system.machine import Threads
@@ -26,22 +24,17 @@ _SEEDS_PER_WORKER = 2**22  # TensorFlow has 2^31 - 1 different seeds.
 
 
 class Job(NamedTuple):
-    """Specification of a run: data, hyperparameters, devices, intervals."""
+    """Specification of a run: data, hyperparameters, settings, devices."""
 
     dataset: Dataset
     hparams: HParams = CLASSIC
     devices: Sequence[str] = ('/cpu:0',)  # of tower 0, then of tower 1, ...
-    requested_threads: Threads = Threads()
-    max_steps: int = MAX_STEPS
-    intervals: Intervals = Intervals()
-    seed: Optional[int] = None  # of initial values and distortions
-    # True: the seed also fixes the order of images and of sums (on CPUs only).
-    deterministic: bool = False
-    shard: Shard = Shard()  # of the examples
-    log_device_placement: bool = False
+    settings: RunSettings = RunSettings()
     devices_per_tower: int = 1  # for the layers of one tower
     variable_strategy: str = 'cpu'  # one of config.VARIABLE_STRATEGIES
-    batches_per_step: int = 1  # batches per global step, if each worker has one tower
+    shard: Shard = Shard()  # of the examples
+    # In a cluster, a step uses the batches of several workers, or several batches of one worker.
+    batches_per_tower: int = 1  # batches per step for each tower of this process
     steps_per_execution: int = 1  # steps per session run of the train op
 
     @property
@@ -51,20 +44,9 @@ class Job(NamedTuple):
         return NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN if None in counts else sum(counts)
 
     @property
-    def model_params(self):
-        """The ModelParams of each tower."""
-        return multi_gpu.ModelParams(
-            self.dataset.num_classes,
-            self.num_sub_batches,
-            self.hparams.fc_weight_decay,
-            self.hparams.label_smoothing,
-        )
-
-    @property
     def input_settings(self):
         """The InputSettings."""
-        strengths = distortions.Strengths(contrast=self.hparams.contrast)
-        return InputSettings(strengths, self.deterministic, self.shard)
+        return InputSettings(self.hparams, self.settings.deterministic, self.shard)
 
     @property
     def num_towers(self):
@@ -85,33 +67,60 @@ class Job(NamedTuple):
     def run_length(self):
         """The RunLength: max_steps or hparams.epochs, whichever ends first."""
         endless = RunLength(
-            self.hparams.batch_size * self.num_towers * self.batches_per_step,
+            self.hparams.batch_size * self.num_towers * self.batches_per_tower,
             self.num_examples,
             steps_per_execution=self.steps_per_execution,
         )
         return endless._replace(
-            last_step=min(self.max_steps, optimizer.num_steps(endless, self.hparams))
+            last_step=min(self.settings.max_steps, optimizer.num_steps(endless, self.hparams))
+        )
+
+    @property
+    def record(self):
+        """The record of the run, see run_record.
+
+        Raises:
+          UserError: a training file is missing.
+        """
+        return dict(
+            dataclasses.asdict(self.hparams),
+            batches_per_step=self.num_towers * self.batches_per_tower,
+            num_examples=self.num_examples,
+            class_names=self.dataset.class_names,
+            data_checksum=verification.total_checksum(self.dataset.train),
+            last_step=self.run_length.last_step,
+            seed=self.settings.seed,
+            deterministic=self.settings.deterministic,
         )
 
     @property
     def threads(self):
-        """The Threads; numbers that are not requested depend on the cores."""
-        requested = self.requested_threads
-        if self.deterministic:  # The order of sums varies if threads share an operation.
+        """The Threads; numbers that are not set depend on the cores."""
+        requested = requested_threads(self.settings)
+        if self.settings.deterministic:  # The order of sums varies if threads share an operation.
             requested = requested._replace(intra_op=1, prefetch=1)
         return machine.choose_threads(self.first_devices, self.hparams.batch_size, requested)
 
     @property
     def num_sub_batches(self):
-        """The number of sub-batches per tower, see model.inference."""
+        """The number of sub-batches per tower, see model.set_num_sub_batches."""
         return machine.num_sub_batches(
-            self.first_devices, self.hparams.batch_size, self.requested_threads.inter_op
+            self.first_devices, self.hparams.batch_size, self.settings.inter_op_threads
         )
 
     @property
     def session_config(self):
         """The tf.ConfigProto of the session."""
-        return machine.session_config(self.devices, self.threads, self.log_device_placement)
+        return machine.session_config(
+            self.devices, self.threads, self.settings.log_device_placement
+        )
+
+
+def requested_threads(settings):
+    """Return the Threads of RunSettings; 0 is unset."""
+    return Threads(
+        settings.intra_op_threads, settings.inter_op_threads, settings.num_preprocess_threads
+    )
 
 
 class Step:
@@ -137,25 +146,6 @@ class Step:
             self.loss = tf.divide(tf.add_n(losses), float(len(losses)), name='loss')
 
 
-def build_step(job, batches):
-    """Build the step of scripts/cifar10_multi_gpu_train.py without input and summaries.
-
-    Args:
-      job: a Job.
-      batches: one (images, labels) per tower.
-
-    Returns:
-      The train op.
-    """
-    global_step = tf.train.get_or_create_global_step()
-    learning_rate = optimizer.learning_rate(global_step, job.run_length, job.hparams)
-    opt = optimizer.create(learning_rate, job.hparams)
-    with placement.variables_on(job.variable_devices):
-        _, tower_grads = multi_gpu.tower_gradients(job.devices, batches, opt, job.model_params)
-    gradients = multi_gpu.average_gradients(tower_grads)
-    return optimizer.train(opt, gradients, global_step, job.run_length, job.hparams)
-
-
 def set_seed(seed, first_step, worker_index=0):
     """Seed the default graph, unless `seed` is None.
 
@@ -165,71 +155,54 @@ def set_seed(seed, first_step, worker_index=0):
         tf.set_random_seed(seed + first_step + _SEEDS_PER_WORKER * worker_index)
 
 
+def is_complete(last_step, first_step, run):
+    """Return True, after a line, if the run has reached its last step and is saved.
+
+    Args:
+      last_step: the last global step of the run.
+      first_step: the global step at which training would start.
+      run: a Run; None for a worker that is not the chief.
+    """
+    if first_step < last_step or run and run.saved_step != first_step:
+        return False
+    print(f'Nothing to do: the run ends at step {last_step}')
+    return True
+
+
 class SessionSettings(NamedTuple):
-    """Session settings of a worker."""
+    """Session settings of a worker of a cluster."""
 
     config: tf.ConfigProto
-    master: str = ''  # the target of a tf.train.Server; '' is a local session
-    initializes_variables: bool = True  # False: another process initializes them
-    hooks: Sequence[tf.train.SessionRunHook] = ()  # called before all other hooks
+    master: str  # the target of its tf.train.Server
+    initializes_variables: bool  # False: another process initializes them
 
 
 @contextlib.contextmanager
-def session(step, job, run, saver, summary_writer, settings=None):
-    """Yield a training session, then save and evaluate a checkpoint, as `run` requires.
-
-    The session's should_stop() is True after the last step or a signal.
+def session(job, run, saver, hooks, settings=None):
+    """Yield a training session that starts from the checkpoint of the run, if it has one.
 
     Args:
-      step: a Step in the default graph.
       job: a Job.
-      run: a hooks.outputs.ChiefRun, which may resume from a checkpoint, or a WorkerRun.
+      run: a Run; None for a worker that is not the chief.
       saver: a tf.train.Saver.
-      summary_writer: the value of run.summary_writer().
+      hooks: a list of tf.train.SessionRunHook. They act in the order of the list.
       settings: a SessionSettings; None for a single process.
 
     Raises:
-      UserError: a loss, gradient or variable is not finite, the resumed checkpoint does not fit,
-        the train_dir is moved, a data file is removed or changed, the last checkpoint cannot be
-        saved, or an output is missing at the end.
+      UserError: the checkpoint does not fit, a data file is removed or changed, or a hook raises
+        it.
     """
-    settings = settings or SessionSettings(job.session_config)
-    init_fn = run.init_fn() if settings.initializes_variables else None
-    last_step = job.run_length.last_step
-    if run.is_complete(last_step):
-        print(f'Nothing to do: the run ends at step {last_step}')
-        run.keep_best(job)
-        yield SimpleNamespace(should_stop=lambda: True)
-        return
-    num_parameters = sum(variable.shape.num_elements() for variable in tf.trainable_variables())
-    print(f'Network: {num_parameters} parameters')
-    nan_hook = checkpoint_hooks.NanHook(step, run.last_checkpoint)
-    # The order matters. LoggingHook starts its timer after QueueFillHook has filled the queue.
-    # NanHook is before all hooks that print or save values.
-    hooks = [
-        *settings.hooks,
-        session_hooks.StopAtStepHook(step, last_step, run),
-        session_hooks.QueueFillHook(run),
-        nan_hook,
-        session_hooks.LoggingHook(step, job.run_length, job.intervals.log_frequency),
-        *run.hooks(step, nan_hook, job, saver, summary_writer),
-        session_hooks.StopOnSignalHook(run),
-    ]
+    settings = settings or SessionSettings(job.session_config, '', True)
     init_op = None if settings.initializes_variables else tf.no_op()
+    init_fn = run.init_fn() if run and settings.initializes_variables else None
     scaffold = tf.train.Scaffold(init_op=init_op, init_fn=init_fn, saver=saver)
-    with run.stop_request(), cifar10_input.translate_errors(
-        job.dataset.train
-    ), tf.train.SingularMonitoredSession(
+    with cifar10_input.translate_errors(job.dataset.train), tf.train.SingularMonitoredSession(
         hooks, scaffold, settings.master, settings.config, stop_grace_period_secs=10
     ) as monitored:
-        # After a DataError, the session saves a checkpoint, and its end raises the error again.
-        with contextlib.suppress(cifar10_input.DataError), cifar10_input.translate_errors(
-            job.dataset.train
-        ):
+        try:
             yield monitored
-        if run.stop_signal:
-            print(f'{run.stop_signal.name}: stopping')
-    run.output_errors.training_ended = True  # also after a signal
-    run.check_directory()
-    verification.verify(job.dataset.train)  # TensorFlow's reader skips the rest of a cut file
-    run.finish(summary_writer, last_step)
+        except tf.errors.OpError as error:
+            if not cifar10_input.is_data_error(error, job.dataset.train):
+                raise
+            # Without an exception, the hooks save a checkpoint. Then the session raises the error
+            # of its queue thread.

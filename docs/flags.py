@@ -60,7 +60,7 @@ def page():
         'Data set': _defined(data_flags.define),
         'Run': _defined(training_flags.define_run),
         'Training': training,
-        'Hyperparameters': _defined(training_flags.define_recipe),
+        'Hyperparameters': _defined(training_flags.define_hparams),
         'Devices': _defined(training_flags.define_num_gpus, training_flags.define_placement),
         'Threads': _defined(training_flags.define_threads),
         'Checkpoint': _defined(data_flags.define_checkpoint, data_flags.define_views),

@@ -49,6 +49,8 @@ def define_flags():
 SUBCOMMANDS = 'input', 'step', 'train', 'towers', 'profile', 'distributed'
 ARGUMENTS = program.parse(__name__, define_flags, arguments=dict.fromkeys(SUBCOMMANDS, ()))
 
+import dataclasses
+
 from cifar10 import placement
 from cifar10.benchmark import subcommands
 from cifar10.benchmark.measurements import BASELINE, OURS, StepCounts
@@ -62,13 +64,13 @@ from cifar10.training import Job
 FLAGS = flags.FLAGS
 
 
-def benchmark_params(subcommand):
-    """Prepare the data set if the subcommand needs it; return the BenchmarkParams."""
+def benchmark_settings(subcommand):
+    """Prepare the data set if the subcommand needs it; return the BenchmarkSettings."""
     is_read = subcommand in ('input', 'train', 'distributed') or any(
         FLAGS[name].present for name in ('dataset', 'data_dir', 'label_mode')
     )
     # For a batch in memory, a step needs only the number of classes.
-    data = data_flags.prepare() if is_read else dataset.read('')
+    data = data_flags.dataset_from_flags() if is_read else dataset.read('')
     if is_read:
         training_job.check_batch_size(FLAGS.batch_size, data)
     num_devices = FLAGS.num_gpus
@@ -77,14 +79,14 @@ def benchmark_params(subcommand):
         training_job.check_division(num_devices, FLAGS.devices_per_tower)
     job = Job(
         dataset=data,
-        hparams=CLASSIC._replace(batch_size=FLAGS.batch_size),
+        hparams=dataclasses.replace(CLASSIC, batch_size=FLAGS.batch_size),
+        settings=training_flags.settings_from_flags(),
         devices=placement.tower_devices(num_devices),
-        requested_threads=training_job.threads(),
         devices_per_tower=FLAGS.devices_per_tower,
         variable_strategy=FLAGS.variable_strategy,
     )
     threads = ['intra_op_threads', 'inter_op_threads', 'num_preprocess_threads']
-    return subcommands.BenchmarkParams(
+    return subcommands.BenchmarkSettings(
         job=job,
         steps=StepCounts(warmup=FLAGS.warmup_steps, measured=FLAGS.steps),
         scripts_dir=os.path.dirname(os.path.realpath(__file__)),
@@ -112,16 +114,16 @@ def main(subcommand):
         raise UserError('--batch_size must be a multiple of 4, because four towers share the batch')
     if subcommand == 'distributed' and FLAGS.baseline:
         raise UserError('distributed has no baseline: leave out --baseline')
-    params = benchmark_params(subcommand)
+    settings = benchmark_settings(subcommand)
     # A signal ends the child processes and removes their files.
     with signals.RaiseOnSignal():
         results = subcommands.measure_rounds(
             subcommand,
-            params,
+            settings,
             [OURS, BASELINE] if FLAGS.baseline else [OURS],
             FLAGS.rounds,
         )
-    print(subcommands.tables(subcommand, results, params))
+    print(subcommands.tables(subcommand, results, settings))
     if FLAGS.json_file is not None:
         flag_values = {
             flag.name: flag.value for flag in FLAGS.get_key_flags_for_module(sys.argv[0])

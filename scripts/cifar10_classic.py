@@ -29,12 +29,14 @@ def define_flags():
 
 program.parse(__name__, define_flags, training_flags.check_run)
 
+import dataclasses
+
 from absl import flags
 
 from cifar10 import placement
 from cifar10.benchmark import classic
 from cifar10.cli import training_job
-from cifar10.config import CLASSIC, Intervals
+from cifar10.config import CLASSIC
 from cifar10.training import Job
 
 FLAGS = flags.FLAGS
@@ -42,18 +44,13 @@ FLAGS = flags.FLAGS
 
 def main():
     """Prepare the data set and train."""
-    data = data_flags.prepare()
+    data = data_flags.dataset_from_flags()
     training_job.check_batch_size(FLAGS.batch_size, data)
     job = Job(
         dataset=data,
-        hparams=CLASSIC._replace(batch_size=FLAGS.batch_size),
+        hparams=dataclasses.replace(CLASSIC, batch_size=FLAGS.batch_size),
+        settings=training_flags.settings_from_flags(),
         devices=placement.tower_devices(FLAGS.num_gpus),
-        max_steps=FLAGS.max_steps,
-        intervals=Intervals(
-            log_frequency=FLAGS.log_frequency,
-            save_summaries_steps=FLAGS.save_summaries_steps,
-            save_checkpoint_steps=FLAGS.save_checkpoint_steps,
-        ),
     )
     classic.train(job, FLAGS.train_dir)
 

@@ -43,7 +43,7 @@ def download_published():
         raise UserError(
             '--dataset=synthetic cannot be downloaded: use the command synthetic, or give cifar10 or cifar100'
         )
-    print_counts(data_flags.make(FLAGS.dataset))
+    print_counts(data_flags.obtain(FLAGS.dataset))
 
 
 def synthetic():
@@ -52,7 +52,7 @@ def synthetic():
         raise UserError(
             f'--dataset={FLAGS.dataset} cannot be generated: use the command download, or leave it out'
         )
-    print_counts(data_flags.make('synthetic'))
+    print_counts(data_flags.obtain('synthetic'))
 
 
 def convert(source, out):

@@ -39,70 +39,110 @@ program.parse(__name__, define_flags, cluster_flags.check)
 from absl import flags
 import tensorflow.compat.v1 as tf
 
-from cifar10 import evaluation, input as cifar10_input, multi_gpu, optimizer, summaries, training
+from cifar10 import (
+    evaluation,
+    input as cifar10_input,
+    model,
+    multi_gpu,
+    optimizer,
+    summaries,
+    training,
+)
 from cifar10.cli import data_flags, training_job
 from cifar10.distributed import parameter_server, server
 from cifar10.distributed.cluster import EVALUATOR
 from cifar10.distributed.task_context import TaskContext
 from cifar10.distributed.worker import Worker
-from cifar10.hooks import outputs
+from cifar10.hooks import checkpoint_hooks, eval_hook, profiler_hook, session_hooks
 from cifar10.input import Shard
-from cifar10.runs import run_directory
-from cifar10.system import machine
+from cifar10.runs import run_record
+from cifar10.runs.run import open_run
+from cifar10.system import machine, signals
 
 FLAGS = flags.FLAGS
 
 
-def train(job, run, replica):
+def train(job, run, worker):
     """Train the towers of one worker.
 
     Args:
       job: a training.Job.
-      run: a ChiefRun or a WorkerRun.
-      replica: a Worker that has joined the cluster.
+      run: the Run of the chief; None for the other workers, which write no files.
+      worker: a Worker that has joined the cluster.
+
+    Returns:
+      The signal that has stopped the chief, or None.
     """
-    with tf.Graph().as_default(), tf.device(replica.device):
-        training.set_seed(job.seed, run.first_step, replica.task.index)
+    hparams, settings, run_length = job.hparams, job.settings, job.run_length
+    if training.is_complete(run_length.last_step, worker.first_step, run):
+        return None
+    with tf.Graph().as_default(), tf.device(worker.device):
+        training.set_seed(settings.seed, worker.first_step, worker.task.index)
+        model.set_num_sub_batches(job.num_sub_batches)
         images, labels = cifar10_input.distorted_inputs(
-            job.dataset, job.hparams.batch_size, job.input_settings
+            job.dataset, hparams.batch_size, job.input_settings
         )
         queue = cifar10_input.prefetch_queue(
             images, labels, 2 * job.num_towers, job.threads.prefetch
         )
         batches = cifar10_input.tower_batches(queue, job.num_towers)
         global_step = tf.train.get_or_create_global_step()
-        learning_rate = optimizer.learning_rate(global_step, job.run_length, job.hparams)
-        opt = optimizer.create(learning_rate, job.hparams)
-        with replica.variables():
+        learning_rate = optimizer.learning_rate(global_step, run_length, hparams)
+        opt = optimizer.create(learning_rate, hparams)
+        with worker.variable_scope():
             losses, tower_grads = multi_gpu.tower_gradients(
-                job.devices, batches, opt, job.model_params
+                job.devices, batches, opt, job.dataset.num_classes, hparams
             )
-        gradients = multi_gpu.average_gradients(tower_grads)
-        update = replica.update(
-            gradients,
+        update = worker.update(
+            multi_gpu.average_gradients(tower_grads),
             learning_rate,
-            lambda averages: optimizer.train(
-                opt, averages, global_step, job.run_length, job.hparams
-            ),
+            lambda gradients: optimizer.train_op(opt, gradients, global_step, run_length, hparams),
         )
         first_images, _ = batches[0]
         summary_op = summaries.training(
             first_images, losses, learning_rate, update.gradients, update.summaries
         )
-        saver = tf.train.Saver(max_to_keep=job.intervals.max_to_keep, save_relative_paths=True)
+        saver = tf.train.Saver(max_to_keep=settings.max_to_keep, save_relative_paths=True)
         step = training.Step(update.train_op, losses, tower_grads, learning_rate, summary_op)
-        with run.summary_writer() as summary_writer, training.session(
-            step, job, run, saver, summary_writer, replica.session(update)
+        stop_request = signals.StopRequest()
+        nan_hook = checkpoint_hooks.NanHook(step, run)
+        hooks = [  # They act in this order after each step, and at the end.
+            worker,
+            *update.hooks,
+            session_hooks.StopAtStepHook(step, run_length.last_step),
+            session_hooks.QueueFillHook(stop_request),
+            nan_hook,
+            session_hooks.LoggingHook(step, run_length, settings.log_frequency),
+        ]
+        if run:  # The chief writes the files of the run.
+            hooks += [
+                checkpoint_hooks.DirectoryHook(run),
+                session_hooks.SummaryHook(step, run, run_length, settings.save_summaries_steps),
+                checkpoint_hooks.CheckpointSaverHook(
+                    step, run, saver, settings.save_checkpoint_steps, nan_hook
+                ),
+                profiler_hook.ProfilerHook(step, run, run_length, settings.profile_step),
+                checkpoint_hooks.DataFilesHook(job.dataset.train),
+                eval_hook.EvalHook(step, run, job.dataset.test, settings, job.devices[0]),
+                session_hooks.StopOnSignalHook(stop_request),
+                session_hooks.RunEndHook(run, run_length, stop_request),
+            ]
+        else:
+            hooks.append(checkpoint_hooks.DataFilesHook(job.dataset.train))
+        # Workers that are not the chief have nothing to save: a signal ends them immediately.
+        with stop_request if run else contextlib.nullcontext(), training.session(
+            job, run, saver, hooks, worker.session_settings()
         ) as session:
             while not session.should_stop():
                 session.run(update.train_op)
+        return stop_request.received_signal
 
 
 def evaluate(cluster, timeouts):
     """Evaluate new checkpoints until the run ends; write summaries to TRAIN_DIR/eval."""
     # The chief may first resume or move aside an older run in this directory.
     server.wait_for_chief(cluster, timeouts.connect)
-    evaluator = evaluation.Evaluator(data_flags.prepare().test)
+    evaluator = evaluation.Evaluator(data_flags.dataset_from_flags().test)
     checkpoints = evaluation.checkpoints_iterator(FLAGS.train_dir)
     evaluation.evaluate_checkpoints(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
 
@@ -115,20 +155,21 @@ def main():
         evaluate(cluster, timeouts)
         return
     if task.job_name == 'ps':
-        config = machine.session_config(['/cpu:0'], training_job.threads())
+        threads = training.requested_threads(training_flags.settings_from_flags())
+        config = machine.session_config(['/cpu:0'], threads)
         parameter_server.serve(TaskContext(cluster, task, config, timeouts))
         return
     strategy = cluster_flags.strategy_from_flags(cluster)
-    job = training_job.prepare(
+    job = training_job.job_from_flags(
         FLAGS.num_gpus,
         FLAGS.devices_per_tower,
         FLAGS.variable_strategy,
         resumes=task.is_chief,
         shard=Shard(task.index, strategy.num_workers),
-        batches_per_step=strategy.batches_per_step,
+        batches_per_tower=strategy.batches_per_tower,
         steps_per_execution=strategy.steps_per_execution,
     )
-    replica = Worker(
+    worker = Worker(
         TaskContext(cluster, task, job.session_config, timeouts),
         strategy,
         job,
@@ -136,29 +177,31 @@ def main():
     )
 
     def attempt(is_first):
+        # A later attempt must not move aside the run of this process.
+        starts_new_run = FLAGS.fresh and is_first
         with (
-            # A later attempt must not move aside the run of this process.
-            outputs.open_run(FLAGS.train_dir, FLAGS.fresh and is_first, job)
+            open_run(FLAGS.train_dir, job.record, fresh=starts_new_run)
             if task.is_chief
-            else contextlib.nullcontext(outputs.WorkerRun())
+            else contextlib.nullcontext()
         ) as run:
-            if not replica.join(
-                run,
-                starts_new_run=FLAGS.fresh and is_first,
+            has_joined = worker.join(
+                run.saved_step if run else 0,
+                starts_new_run,
                 has_ended=lambda: (
                     not FLAGS.fresh
-                    and run_directory.has_ended(FLAGS.train_dir, job.run_length.last_step)
+                    and run_record.has_ended(FLAGS.train_dir, job.run_length.last_step)
                 ),
-            ):
+            )
+            if not has_joined:
                 return None
             if is_first:
-                training_job.print_plan(
-                    replica.job, run, training_job.describe_cluster(cluster, task, strategy)
-                )
-            train(replica.job, run, replica)
-            return run.stop_signal
+                cluster_line = training_job.describe_cluster(cluster, task, strategy)
+                plan = training_job.print_plan(worker.job, worker.first_step, cluster_line)
+                if run:
+                    run.plan = plan
+            return train(worker.job, run, worker)
 
-    replica.run_with_recovery(attempt)
+    worker.run_with_recovery(attempt)
 
 
 if __name__ == '__main__':

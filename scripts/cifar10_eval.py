@@ -96,12 +96,12 @@ def check_flags():
 program.parse(__name__, define_flags, check_flags)
 
 from cifar10 import evaluation, placement
-from cifar10.runs import run_directory
+from cifar10.runs import checkpoint
 
 
 def evaluator():
     """Prepare the data set; return the Evaluator that the flags select."""
-    found = data_flags.prepare()
+    found = data_flags.dataset_from_flags()
     split = found.test if FLAGS.eval_data == 'test' else found.train
     data_flags.check_top_k(split.num_classes)
     (device,) = placement.tower_devices(1) if FLAGS.use_gpu else ['/cpu:0']
@@ -114,7 +114,7 @@ def checkpoints():
         return evaluation.checkpoints_iterator(
             FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs
         )
-    return [run_directory.read_checkpoint(FLAGS.checkpoint_dir, FLAGS.checkpoint)]
+    return [checkpoint.read_choice(FLAGS.checkpoint_dir, FLAGS.checkpoint)]
 
 
 def main():

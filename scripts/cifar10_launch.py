@@ -23,7 +23,7 @@ startup.start(__name__)
 
 from absl import flags
 
-from cifar10.cli import data_flags, program
+from cifar10.cli import cluster_flags, data_flags, program
 from cifar10.distributed import launcher
 from cifar10.errors import UserError
 
@@ -47,12 +47,9 @@ def main(*trainer_flags):
             'The launcher needs Linux or macOS: on Windows use WSL2, or start each task yourself'
         )
     trainer = os.path.join(os.path.dirname(os.path.realpath(__file__)), TRAINER)
+    command = cluster_flags.TrainerCommand([sys.executable, trainer], list(trainer_flags))
     return launcher.Launcher(
-        [sys.executable, trainer],
-        list(trainer_flags),
-        FLAGS.num_ps,
-        FLAGS.num_workers,
-        FLAGS.max_restarts,
+        command, FLAGS.num_ps, FLAGS.num_workers, command.num_gpus, FLAGS.max_restarts
     ).run()
 
 

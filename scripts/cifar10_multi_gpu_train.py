@@ -34,9 +34,19 @@ program.parse(__name__, define_flags, training_flags.check)
 from absl import flags
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, multi_gpu, optimizer, placement, summaries, training
+from cifar10 import (
+    input as cifar10_input,
+    model,
+    multi_gpu,
+    optimizer,
+    placement,
+    summaries,
+    training,
+)
 from cifar10.cli import training_job
-from cifar10.hooks import outputs
+from cifar10.hooks import checkpoint_hooks, eval_hook, profiler_hook, session_hooks
+from cifar10.runs.run import open_run
+from cifar10.system import signals
 
 FLAGS = flags.FLAGS
 
@@ -46,42 +56,64 @@ def train(job, run):
 
     Args:
       job: a training.Job.
-      run: a hooks.outputs.ChiefRun; its checkpoint, if any, is resumed.
+      run: a Run; its checkpoint, if any, is resumed.
     """
+    hparams, settings, run_length = job.hparams, job.settings, job.run_length
+    if training.is_complete(run_length.last_step, run.saved_step, run):
+        return
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        training.set_seed(job.seed, run.first_step)
+        training.set_seed(settings.seed, run.saved_step)
+        model.set_num_sub_batches(job.num_sub_batches)
         images, labels = cifar10_input.distorted_inputs(
-            job.dataset, job.hparams.batch_size, job.input_settings
+            job.dataset, hparams.batch_size, job.input_settings
         )
         queue = cifar10_input.prefetch_queue(
             images, labels, 2 * job.num_towers, job.threads.prefetch
         )
         batches = cifar10_input.tower_batches(queue, job.num_towers)
         global_step = tf.train.get_or_create_global_step()
-        learning_rate = optimizer.learning_rate(global_step, job.run_length, job.hparams)
-        opt = optimizer.create(learning_rate, job.hparams)
+        learning_rate = optimizer.learning_rate(global_step, run_length, hparams)
+        opt = optimizer.create(learning_rate, hparams)
         with placement.variables_on(job.variable_devices):
             losses, tower_grads = multi_gpu.tower_gradients(
-                job.devices, batches, opt, job.model_params
+                job.devices, batches, opt, job.dataset.num_classes, hparams
             )
         gradients = multi_gpu.average_gradients(tower_grads)
-        train_op = optimizer.train(opt, gradients, global_step, job.run_length, job.hparams)
+        train_op = optimizer.train_op(opt, gradients, global_step, run_length, hparams)
         first_images, _ = batches[0]
         summary_op = summaries.training(first_images, losses, learning_rate, gradients)
-        saver = tf.train.Saver(max_to_keep=job.intervals.max_to_keep, save_relative_paths=True)
+        saver = tf.train.Saver(max_to_keep=settings.max_to_keep, save_relative_paths=True)
         step = training.Step(train_op, losses, tower_grads, learning_rate, summary_op)
-        with run.summary_writer() as summary_writer, training.session(
-            step, job, run, saver, summary_writer
-        ) as session:
+        stop_request = signals.StopRequest()
+        nan_hook = checkpoint_hooks.NanHook(step, run)
+        hooks = [  # They act in this order after each step, and at the end.
+            tf.train.StopAtStepHook(last_step=run_length.last_step),
+            session_hooks.QueueFillHook(stop_request),
+            nan_hook,
+            session_hooks.LoggingHook(step, run_length, settings.log_frequency),
+            checkpoint_hooks.DirectoryHook(run),
+            session_hooks.SummaryHook(step, run, run_length, settings.save_summaries_steps),
+            checkpoint_hooks.CheckpointSaverHook(
+                step, run, saver, settings.save_checkpoint_steps, nan_hook
+            ),
+            profiler_hook.ProfilerHook(step, run, run_length, settings.profile_step),
+            checkpoint_hooks.DataFilesHook(job.dataset.train),
+            eval_hook.EvalHook(step, run, job.dataset.test, settings, job.devices[0]),
+            session_hooks.StopOnSignalHook(stop_request),
+            session_hooks.RunEndHook(run, run_length, stop_request),
+        ]
+        with stop_request, training.session(job, run, saver, hooks) as session:
             while not session.should_stop():
                 session.run(train_op)
 
 
 def main():
     """Prepare the data set and the train_dir, print the plan, and train."""
-    job = training_job.prepare(FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy)
-    with outputs.open_run(FLAGS.train_dir, FLAGS.fresh, job) as run:
-        training_job.print_plan(job, run)
+    job = training_job.job_from_flags(
+        FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy
+    )
+    with open_run(FLAGS.train_dir, job.record, fresh=FLAGS.fresh) as run:
+        run.plan = training_job.print_plan(job, run.saved_step)
         train(job, run)
 
 

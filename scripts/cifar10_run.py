@@ -12,9 +12,12 @@ this package's, which are faster.
 import os
 import sys
 
-# Import from this checkout, also if a notebook has imported this file (%load_ext). In a script, the
-# runner later puts the program's directory here.
-sys.path[: __name__ == '__main__'] = [os.path.dirname(os.path.dirname(os.path.realpath(__file__)))]
+# Import from this checkout.
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+if __name__ == '__main__':
+    sys.path[0] = CHECKOUT  # A program must not import the scripts beside this one.
+else:  # A notebook has imported this file (%load_ext).
+    sys.path.insert(0, CHECKOUT)
 
 from cifar10.system import startup
 
@@ -63,7 +66,7 @@ def main(path, *arguments):
     FLAGS.set_gnu_getopt(True)
     sys.stdout = STDOUT
     try:
-        runner.run(path, list(arguments), package_modules)
+        runner.run(path, list(arguments), package_modules, '--package_modules')
     except UserError as error:
         program.print_traceback()
         sys.exit(f'cifar10_run.py: error: {error}')

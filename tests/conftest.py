@@ -1,5 +1,6 @@
 """Small data sets, one graph per test, cleanup of processes, markers `slow`, `long` and `gpu`."""
 
+import dataclasses
 import gc
 import os
 import signal
@@ -8,10 +9,10 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
-from cifar10.config import CLASSIC, FAST, Intervals
+from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
-from cifar10.hooks import outputs
 from cifar10.runs import checkpoint
+from cifar10.runs.run import open_run
 from cifar10.system import machine, signals
 from cifar10.training import Job
 from scripts import cifar10_multi_gpu_train
@@ -26,7 +27,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # The hyperparameters of the fixture `runs`.
-RUNS = {'classic': CLASSIC, 'fast': FAST._replace(batch_size=8)}
+RUNS = {'classic': CLASSIC, 'fast': dataclasses.replace(FAST, batch_size=8)}
 
 
 def pytest_configure(config):
@@ -98,10 +99,9 @@ def runs(tmp_path_factory, data_dir):
         data,
         RUNS['fast'],
         ['/cpu:0', '/cpu:1'],
-        max_steps=3,
-        intervals=Intervals(save_summaries_steps=1, profile_step=2, eval_every=2),
+        RunSettings(max_steps=3, save_summaries_steps=1, profile_step=2, eval_every=2),
     )
-    with outputs.open_run(str(parent / 'fast'), False, job) as run:
+    with open_run(str(parent / 'fast'), job.record) as run:
         cifar10_multi_gpu_train.train(job, run)
     last = checkpoint.read_latest(str(parent / 'fast'))
     evaluation.evaluate_checkpoints(evaluation.Evaluator(data.test), [last], str(parent / 'eval'))

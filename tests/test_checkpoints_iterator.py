@@ -1,7 +1,7 @@
 """Iteration over the checkpoints of a run."""
 
 import contextlib
-import json
+import dataclasses
 import os
 
 import pytest
@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
 from cifar10.config import CLASSIC
-from cifar10.runs import checkpoint_files
+from cifar10.runs import checkpoint_files, run_record
 from cifar10.system import directories
 from tests.helpers import messages
 
@@ -60,9 +60,7 @@ def _found(directory, clock, *args):
 
 
 def _record(directory, last_step):
-    (directory / 'run.json').write_text(
-        json.dumps(dict(CLASSIC._asdict(), num_towers=1, class_names=None, last_step=last_step))
-    )
+    run_record.write(str(directory), dict(dataclasses.asdict(CLASSIC), last_step=last_step))
 
 
 def test_each_checkpoint_is_found_once(tmp_path, clock, capsys):
@@ -141,7 +139,7 @@ def test_what_waits_for_the_interval_is_not_missed_at_the_timeout(tmp_path, cloc
 
 @pytest.mark.parametrize('comes_back', [False, True])
 def test_the_directory_is_gone(tmp_path, clock, comes_back):
-    """A trainer with --fresh recreates it."""
+    """A fresh trainer recreates it."""
     run = tmp_path / 'run'
     run.mkdir()
     _save_number(run, 1)

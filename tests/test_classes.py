@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, multi_gpu
-from cifar10.benchmark import classic
+from cifar10 import input as cifar10_input
+from cifar10.benchmark import classic, measurements
 from cifar10.data import dataset
 from cifar10.distributed import cluster_state
 from cifar10.distributed.cluster import Strategy
 from cifar10.errors import UserError
-from cifar10.runs import run_directory
+from cifar10.runs import run_record
 from cifar10.training import Job
 from tests.helpers import data_sets, queues
 
@@ -58,19 +58,16 @@ def test_the_shuffle_queue_is_bounded(tmp_path, many_dir):
 
 
 def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
-    model_params = Job(dataset.read(many_dir)).model_params
-    assert model_params == multi_gpu.ModelParams(300, model_params.num_sub_batches)
-    batches = [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 299]))] * 2
-    multi_gpu.tower_gradients(
-        ['/cpu:0', '/cpu:1'], batches, tf.train.GradientDescentOptimizer(0.1), model_params
-    )
+    job = Job(dataset.read(many_dir), devices=['/cpu:0', '/cpu:1'])
+    batches = [(tf.zeros([128, 24, 24, 3]), tf.zeros([128], tf.int32))] * 2
+    measurements._training_step(job, batches)
     shapes = {variable.op.name: variable.shape.as_list() for variable in tf.trainable_variables()}
     assert (
         len(shapes) == 10
         and shapes['softmax_linear/weights'] == [192, 300]
         and shapes['softmax_linear/biases'] == [300]
     )
-    assert Job(dataset.read('')).model_params.num_classes == 10
+    assert dataset.read('').num_classes == 10
 
 
 def test_the_classic_formulation_has_them_too(many_dir):
@@ -97,10 +94,10 @@ def test_workers_must_have_the_same_classes(many_dir, data_dir):
 def test_a_checkpoint_is_scored_on_its_own_classes(monkeypatch):
     """Without names on one side, nothing is compared."""
     record = {'class_names': None}
-    monkeypatch.setattr(run_directory, 'read_record', lambda train_dir: record)
-    run_directory.check_classes('run', ['a', 'b'])
+    monkeypatch.setattr(run_record, 'read', lambda directory: record)
+    run_record.check_classes('run', ['a', 'b'])
     record['class_names'] = ['a', 'b']
-    run_directory.check_classes('run', None)
+    run_record.check_classes('run', None)
     complaint = r'^The run in run was trained on other classes \(a, b\) than .* \(b, a\): '
     with pytest.raises(UserError, match=complaint):
-        run_directory.check_classes('run', ['b', 'a'])
+        run_record.check_classes('run', ['b', 'a'])

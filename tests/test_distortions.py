@@ -1,13 +1,16 @@
 """Distortions: equal to tf.image, uniformly distributed, in the requested range."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, input as cifar10_input
 from cifar10.benchmark import classic
+from cifar10.config import CLASSIC
 from cifar10.data import dataset
-from cifar10.distortions import Parameters, Strengths
+from cifar10.distortions import Distortions
 from cifar10.input import InputSettings
 from tests.helpers import data_sets, oracle, queues
 
@@ -31,7 +34,7 @@ def test_a_batch_equals_tf_image_per_example(data_dir):
         classic.distort(image, row, column, tf.constant(flip), shift, factor)
         for image, shift, row, column, flip, factor in zip(images, brightness, *draws)
     ]
-    distorted = distortions.distort(tf.constant(images.transpose(0, 3, 1, 2)), Parameters(*draws))
+    distorted = distortions.distort(tf.constant(images.transpose(0, 3, 1, 2)), Distortions(*draws))
     with tf.Session() as session:
         distorted, expected = session.run([distorted, tf.stack(expected)])
     np.testing.assert_allclose(distorted, expected, rtol=1e-5, atol=1e-5)
@@ -50,7 +53,7 @@ def test_standardisation(low, high, tolerance):
     images = np.random.RandomState(3).randint(low, high, [20, 3, 32, 32]).astype(np.uint8)
     draws = _draws(20, seed=4)
     with tf.Session() as session:
-        distorted = session.run(distortions.distort(tf.constant(images), Parameters(*draws)))
+        distorted = session.run(distortions.distort(tf.constant(images), Distortions(*draws)))
     for found, *each in zip(distorted, images, *draws):
         np.testing.assert_allclose(found, _distorted(*each), atol=tolerance)
 
@@ -64,13 +67,13 @@ def test_the_least_standard_deviation():
     images[0, 1, 16, 16] = 8
     draws = [np.array([draw]) for draw in (4, 4, False, np.float32(0.2))]
     with tf.Session() as session:
-        distorted = session.run(distortions.distort(tf.constant(images), Parameters(*draws)))
+        distorted = session.run(distortions.distort(tf.constant(images), Distortions(*draws)))
     np.testing.assert_allclose(distorted[0], _distorted(images[0], 4, 4, False, 0.2), atol=1e-4)
 
 
 def test_draws_are_even_and_independent():
     with tf.Session() as session:
-        rows, columns, flip, contrast = draws = session.run(distortions.sample_parameters(20000))
+        rows, columns, flip, contrast = draws = session.run(distortions.sample(20000))
     for offsets in (rows, columns):
         counts = np.bincount(offsets, minlength=9)
         assert len(counts) == 9
@@ -91,7 +94,7 @@ def test_draws_are_even_and_independent():
 @pytest.mark.parametrize('size', [32, 20])
 def test_crops_of_another_size(size):
     images = np.random.RandomState(6).randint(0, 256, [1000, 3, 32, 32]).astype(np.uint8)
-    draws = distortions.sample_parameters(1000, image_size=size)
+    draws = distortions.sample(1000, image_size=size)
     with tf.Session() as session:
         drawn, distorted, cropped = session.run(
             [
@@ -111,8 +114,12 @@ def test_crops_of_another_size(size):
 def test_the_contrast_reaches_training_images(data_dir, monkeypatch):
     monkeypatch.setattr(distortions, '_standardize', lambda images, contrast: contrast)
     default, none, strong = [
-        cifar10_input.distorted_inputs(data_dir, 200, InputSettings(strengths))[0]
-        for strengths in (Strengths(), Strengths(contrast=0.0), Strengths(contrast=1.0))
+        cifar10_input.distorted_inputs(data_dir, 200, InputSettings(hparams))[0]
+        for hparams in (
+            CLASSIC,
+            dataclasses.replace(CLASSIC, contrast=0.0),
+            dataclasses.replace(CLASSIC, contrast=1.0),
+        )
     ]
     ((default, none, strong),) = queues.run([default, none, strong], 1)
     assert 0.2 <= default.min() < 0.35 and 1.65 < default.max() < 1.8

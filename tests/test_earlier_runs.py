@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from cifar10 import evaluation
-from cifar10.config import Intervals
+from cifar10.config import RunSettings
 from cifar10.data import dataset
-from cifar10.hooks import outputs
-from cifar10.runs import checkpoint, run_directory
+from cifar10.runs import checkpoint, run_record
+from cifar10.runs.run import open_run
 from cifar10.training import Job
 from scripts import cifar10_multi_gpu_train, cifar10_train
 from tests.helpers import events, messages
@@ -67,10 +67,10 @@ def test_it_is_evaluated_and_resumed_as_before(
     assert {tag: found[tag] for tag in expected['evaluation']} == pytest.approx(
         expected['evaluation'], rel=1e-5
     )
-    hparams = run_directory.read_hparams(train_dir)
-    intervals = Intervals(eval_every=0)
-    job = Job(dataset.read(plain_data_dir), hparams, max_steps=7, seed=1, intervals=intervals)
-    with outputs.open_run(train_dir, False, job) as run:
+    hparams = run_record.read_hparams(train_dir)
+    settings = RunSettings(max_steps=7, seed=1, eval_every=0)
+    job = Job(dataset.read(plain_data_dir), hparams, settings=settings)
+    with open_run(train_dir, job.record) as run:
         script.train(job, run)
     output = capsys.readouterr().out
     assert messages.resuming(train_dir, 5) in output

@@ -1,6 +1,6 @@
 """Evaluation: each example once, moving averages, views, each checkpoint once."""
 
-import json
+import dataclasses
 import re
 import sys
 
@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import evaluation
 from cifar10.config import FAST
 from cifar10.data import dataset
-from cifar10.runs import checkpoint
+from cifar10.runs import checkpoint, run_record
 from cifar10.system import machine
 from tests.helpers import checkpoints, data_sets, events, faults, messages, oracle
 
@@ -82,12 +82,11 @@ def test_examples_that_change(tmp_path, own_data_dir, monkeypatch):
 
 
 def test_one_graph_for_many_checkpoints(tmp_path, data_dir, paths):
-    """Each checkpoint has its own weight decay, because --fresh can start another run."""
+    """Each checkpoint has its own weight decay, because a fresh trainer can start another run."""
     evaluator = _evaluator(paths)
     for step, decay in [(1, 0.5), (2, 0.0)]:
-        hparams = FAST._replace(fc_weight_decay=decay)
-        record = dict(hparams._asdict(), num_towers=1, class_names=None)
-        (tmp_path / 'run.json').write_text(json.dumps(record))
+        hparams = dataclasses.replace(FAST, fc_weight_decay=decay)
+        run_record.write(str(tmp_path), dataclasses.asdict(hparams))
         path, variables = checkpoints.save(tmp_path, step, seed=step)
         result = evaluator.evaluate(checkpoint.read(path))
         correct, cross_entropy = checkpoints.expected_result(data_dir, variables)

@@ -12,6 +12,7 @@ import pytest
 
 import cifar10
 from cifar10.config import CLASSIC
+from cifar10.input import InputSettings, Shard
 from tests.helpers import programs
 
 CONSTANTS = {
@@ -55,7 +56,7 @@ def test_the_defaults_of_the_functions():
         'distorted_inputs': {
             'data_dir': '/tmp/cifar10_data',
             'batch_size': 128,
-            'settings': ((0.8,), False, (0, 1)),
+            'settings': InputSettings(CLASSIC, False, Shard(0, 1)),
         },
         'inputs': {
             'eval_data': missing,
@@ -63,13 +64,8 @@ def test_the_defaults_of_the_functions():
             'batch_size': 128,
             'num_epochs': None,
         },
-        'inference': {
-            'images': missing,
-            'num_sub_batches': 1,
-            'fc_weight_decay': 0.004,
-            'num_classes': 10,
-        },
-        'loss': {'logits': missing, 'labels': missing, 'scope': None, 'label_smoothing': 0.0},
+        'inference': {'images': missing, 'num_classes': 10, 'hparams': CLASSIC},
+        'loss': {'logits': missing, 'labels': missing, 'scope': None, 'hparams': CLASSIC},
         'train': {
             'total_loss': missing,
             'global_step': missing,

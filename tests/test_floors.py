@@ -3,6 +3,7 @@
 import ast
 import glob
 import os
+import re
 
 import pytest
 
@@ -20,8 +21,8 @@ FLOORS = [  # from the bottom up; other top-level modules are the mathematics
     {'hooks'},
     {'training'},
     {'tutorial', 'distributed', 'serving'},
-    {'benchmark'},
     {'cli'},
+    {'benchmark'},
     {'scripts'},
 ]
 
@@ -90,9 +91,19 @@ def test_flags_stay_in_cli():
     ] == []
 
 
+def test_lower_layers_name_no_flag():
+    """Exceptions: the flags of a program of the tutorial, and those of nvidia-smi."""
+    named = set()
+    for name, _ in _modules():
+        if _floor(name) < FLOORS.index({'cli'}) and not name.startswith('tutorial/'):
+            with open(os.path.join(PACKAGE, name + '.py')) as source:
+                named.update((name, flag) for flag in re.findall(r'--[a-z]\w+', source.read()))
+    assert named == {('distributed/launcher', '--query'), ('distributed/launcher', '--format')}
+
+
 def test_no_parameter_is_called_as_a_module():
-    """Exceptions: a value of the class in the module, `config`, the name of a tf.ConfigProto, and
-    the arguments of tf.layers."""
+    """Exceptions: a value of the class in the module, the arguments of tf.layers, and TensorFlow's
+    own names, `config` and `hooks`."""
     classes = {
         (name.split('/')[-1], node.name.lower())
         for name, tree in _modules()
@@ -105,7 +116,7 @@ def test_no_parameter_is_called_as_a_module():
         for name, _ in _modules()
         for part in name.split('/')
         if (part, part.replace('_', '')) not in classes
-    } - {'config'}
+    } - {'config', 'hooks'}
     assert [
         (name, node.name, argument.arg)
         for name, tree in _modules()

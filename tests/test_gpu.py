@@ -9,7 +9,7 @@ from cifar10.config import CLASSIC, RunLength
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
 from cifar10.system import machine
-from tests.helpers import checkpoints, networks, oracle
+from tests.helpers import checkpoints, oracle
 
 RNG = np.random.RandomState(0)
 BATCHES = [
@@ -42,10 +42,8 @@ def _update(devices):
         )
         opt = optimizer.create(optimizer.learning_rate(global_step, run_length, CLASSIC), CLASSIC)
         batches = [tuple(map(tf.constant, batch)) for batch in BATCHES]
-        losses, tower_grads = multi_gpu.tower_gradients(
-            devices, batches, opt, networks.from_hparams(CLASSIC)
-        )
-        train_op = optimizer.train(
+        losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt)
+        train_op = optimizer.train_op(
             opt, multi_gpu.average_gradients(tower_grads), global_step, run_length, CLASSIC
         )
         variables = {variable.op.name: variable for variable in tf.global_variables()}

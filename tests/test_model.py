@@ -1,11 +1,14 @@
 """Network and loss against NumPy."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 import cifar10
 from cifar10 import model
+from cifar10.config import CLASSIC
 from tests.helpers import oracle
 
 SHAPES = {
@@ -91,9 +94,10 @@ def test_other_classes_in_half_precision():
 )
 def test_loss_equals_numpy(decay, smoothing, name):
     labels = np.array([3, 0, 9, 3])
-    logits = cifar10.inference(tf.constant(_images(4)), fc_weight_decay=decay)
+    hparams = dataclasses.replace(CLASSIC, fc_weight_decay=decay, label_smoothing=smoothing)
+    logits = cifar10.inference(tf.constant(_images(4)), hparams=hparams)
     logits += tf.constant(np.random.RandomState(0).randn(4, 10), tf.float32)
-    loss = cifar10.loss(logits, tf.constant(labels), label_smoothing=smoothing)
+    loss = cifar10.loss(logits, tf.constant(labels), hparams=hparams)
     parts = {part.op.name: part for part in tf.get_collection('losses')}
     variables = {variable.op.name: variable for variable in tf.trainable_variables()}
     with tf.Session() as session:
@@ -144,11 +148,10 @@ def test_lrn_on_gpus(monkeypatch, graph, device, gpus, kinds):
 def test_sub_batches_change_nothing():
     images, labels = tf.constant(_images(7)), tf.constant(np.arange(7))
     both = []
-    for num_sub_batches, reuse in ((1, False), (2, True)):
-        with tf.name_scope(f'sub_batches_{num_sub_batches}') as scope, tf.variable_scope(
-            '', reuse=reuse
-        ):
-            logits = model.inference(images, num_sub_batches=num_sub_batches)
+    for number, reuse in ((1, False), (2, True)):
+        model.set_num_sub_batches(number)
+        with tf.name_scope(f'divided_by_{number}') as scope, tf.variable_scope('', reuse=reuse):
+            logits = model.inference(images)
             loss = model.loss(logits, labels, scope)
         both.append([logits, loss] + tf.gradients(loss, tf.trainable_variables()))
     with tf.Session() as session:
@@ -158,11 +161,46 @@ def test_sub_batches_change_nothing():
             assert np.abs(whole).max() > 0
 
 
+def _sub_batches(graph):
+    """Return the activations of the first layer, one tensor per sub-batch."""
+    operations = [op for op in graph.get_operations() if op.type == 'Relu']
+    return [op.outputs[0] for op in operations if op.name.endswith('conv1')]
+
+
 def test_sub_batches_are_as_even_as_can_be(graph):
-    model.inference(tf.constant(_images(11)), num_sub_batches=4)
-    sizes = [
-        op.outputs[0].shape[0]
-        for op in graph.get_operations()
-        if op.type == 'Relu' and op.name.startswith('conv1/')
-    ]
-    assert sorted(sizes) == [2, 3, 3, 3]
+    model.set_num_sub_batches(4)
+    logits = model.inference(tf.constant(_images(11)))
+    assert logits.shape.as_list() == [11, 10]
+    assert sorted(part.shape.as_list()[0] for part in _sub_batches(graph)) == [2, 3, 3, 3]
+
+
+def test_sub_batches_share_the_variables():
+    """The last number counts; a graph without a number does not divide."""
+    for numbers in ([], [3], [3, 1]):
+        with tf.Graph().as_default() as graph:
+            for number in numbers:
+                model.set_num_sub_batches(number)
+            model.inference(tf.constant(_images(3)))
+            variables = {variable.op.name: variable for variable in tf.global_variables()}
+            assert len(_sub_batches(graph)) == (numbers or [1])[-1]
+        assert {name: variable.shape.as_list() for name, variable in variables.items()} == SHAPES
+
+
+@pytest.mark.parametrize('num_images, sizes', [(0, [1, 1, 1]), (1, [1, 1, 1]), (5, [1, 2, 2])])
+def test_sub_batches_of_an_unknown_number_of_images(graph, num_images, sizes):
+    """No part is empty, even if there are fewer images than parts."""
+    images = tf.placeholder(tf.float32, [None, 24, 24, 3])
+    model.set_num_sub_batches(3)
+    logits = model.inference(images)
+    parts = _sub_batches(graph)
+    model.set_num_sub_batches(1)
+    with tf.variable_scope('', reuse=True):
+        undivided = model.inference(tf.constant(_images(5)))
+    assert logits.shape.as_list() == [None, 10]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        found, parts, undivided = session.run(
+            [logits, parts, undivided], {images: _images(5)[:num_images]}
+        )
+    assert found.shape == (num_images, 10) and sorted(map(len, parts)) == sizes
+    np.testing.assert_allclose(found, undivided[:num_images], rtol=1e-4, atol=1e-5)

@@ -1,12 +1,13 @@
 """Losses of towers, and the average of their gradients."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import multi_gpu
 from cifar10.config import CLASSIC
-from tests.helpers import networks
 
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
 LABELS = np.arange(8, dtype=np.int32)
@@ -67,12 +68,16 @@ def test_tower_loss_follows_the_hyperparameters():
     tf.set_random_seed(1)  # with other seeds the smoothing can change almost nothing
     losses = []
     for i, hparams in enumerate(
-        [CLASSIC, CLASSIC._replace(fc_weight_decay=0.0), CLASSIC._replace(label_smoothing=0.5)]
+        [
+            CLASSIC,
+            dataclasses.replace(CLASSIC, fc_weight_decay=0.0),
+            dataclasses.replace(CLASSIC, label_smoothing=0.5),
+        ]
     ):
         with tf.name_scope(f'tower_{i}') as scope, tf.variable_scope('', reuse=tf.AUTO_REUSE):
             losses.append(
                 multi_gpu.tower_loss(
-                    scope, tf.constant(IMAGES), tf.constant(LABELS), networks.from_hparams(hparams)
+                    scope, tf.constant(IMAGES), tf.constant(LABELS), hparams=hparams
                 )
             )
     decay = tf.add_n(tf.get_collection('losses', 'tower_0/')[:2])

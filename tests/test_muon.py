@@ -1,5 +1,7 @@
 """Muon against singular value decompositions by NumPy."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -7,7 +9,8 @@ import tensorflow.compat.v1 as tf
 from cifar10 import muon, optimizer
 from cifar10.config import CLASSIC
 
-HPARAMS = CLASSIC._replace(
+HPARAMS = dataclasses.replace(
+    CLASSIC,
     optimizer='muon',
     initial_learning_rate=0.1,
     momentum=0.8,

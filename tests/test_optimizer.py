@@ -1,14 +1,16 @@
 """Hyperparameters, exact learning rates, optimizers, moving averages."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import optimizer
-from cifar10.config import BEST, CLASSIC, FAST, RECIPES, HParams, RunLength
+from cifar10 import config, optimizer
+from cifar10.config import BEST, CLASSIC, FAST, HPARAMS, RECIPES, RunLength
 
 RUN_LENGTH = RunLength(128, 50000)
-LINEAR = CLASSIC._replace(schedule='linear', initial_learning_rate=0.5, epochs=5.0)
+LINEAR = dataclasses.replace(CLASSIC, schedule='linear', initial_learning_rate=0.5, epochs=5.0)
 
 
 def _rates(run_length, hparams, steps):
@@ -29,48 +31,91 @@ def test_the_rate_falls_after_350_epochs(towers, decays):
 
 
 def test_recipes():
-    numbers = (6e-4, 0.75, 'staircase', 350.0, 0.1, 0.0, np.inf, 0.004, 0.0, 0.9999, 0.0, 0.8)
-    assert CLASSIC == ('classic', 128, 'gradient_descent', 0.1, 'none', 0.9) + numbers
-    numbers = (6e-4, 0.75, 'linear', 350.0, 0.1, 3.0, 32.0, 0.0, 0.1, 0.9999, 0.02, 0.0)
-    assert FAST == ('fast', 128, 'muon', 0.05, 'none', 0.9) + numbers
-    assert BEST == FAST._replace(
-        recipe='best', matrix_weight_decay=1.5, warmup_epochs=5.0, epochs=100.0
+    tutorial = dict(
+        batch_size=128,
+        initial_learning_rate=0.1,
+        num_epochs_per_decay=350.0,
+        learning_rate_decay_factor=0.1,
+        fc_weight_decay=0.004,
+        moving_average_decay=0.9999,
+        contrast=0.8,
+    )
+    assert tutorial.items() <= dataclasses.asdict(CLASSIC).items()
+    assert FAST == dataclasses.replace(
+        CLASSIC,
+        recipe='fast',
+        optimizer='muon',
+        initial_learning_rate=0.05,
+        schedule='linear',
+        warmup_epochs=3.0,
+        epochs=32.0,
+        fc_weight_decay=0.0,
+        label_smoothing=0.1,
+        moving_average_fraction=0.02,
+        contrast=0.0,
+    )
+    assert BEST == dataclasses.replace(
+        FAST, recipe='best', matrix_weight_decay=1.5, warmup_epochs=5.0, epochs=100.0
     )
     assert RECIPES == {'classic': CLASSIC, 'fast': FAST, 'best': BEST}
+    assert list(RECIPES) == HPARAMS['recipe'].metadata['choices']
+    for name, hparams in RECIPES.items():
+        assert hparams.recipe == name
+        for field in HPARAMS.values():
+            config.check_value(field, getattr(hparams, field.name))
+
+
+@pytest.mark.parametrize('name', HPARAMS)
+def test_hyperparameters_without_effect(name):
+    """The table names the values of another hyperparameter that give an effect."""
+    other, values = HPARAMS[name].metadata['only_with'] or ('recipe', list(RECIPES))
+    given = set(HPARAMS[other].metadata['choices'] or [0.0, 0.02])
+    assert set(values) <= given
+    for value in given:
+        hparams = dataclasses.replace(CLASSIC, **{other: value})
+        assert hparams.has_effect(name) == (value in values)
 
 
 @pytest.mark.parametrize(
-    'hparams, without_effect',
+    'hparams, name, has_effect',
     [
-        (CLASSIC, {'momentum', 'matrix_learning_rate', 'matrix_weight_decay', 'warmup_epochs'}),
-        (
-            CLASSIC._replace(optimizer='momentum'),
-            {'matrix_learning_rate', 'matrix_weight_decay', 'warmup_epochs'},
-        ),
-        (FAST, {'num_epochs_per_decay', 'learning_rate_decay_factor', 'moving_average_decay'}),
+        (CLASSIC, 'momentum', False),
+        (dataclasses.replace(CLASSIC, optimizer='momentum'), 'momentum', True),
+        (dataclasses.replace(CLASSIC, optimizer='momentum'), 'matrix_learning_rate', False),
+        (FAST, 'matrix_learning_rate', True),
+        (CLASSIC, 'warmup_epochs', False),
+        (FAST, 'warmup_epochs', True),
+        (FAST, 'learning_rate_decay_factor', False),
+        (CLASSIC, 'moving_average_decay', True),
+        (FAST, 'moving_average_decay', False),
+        (FAST, 'label_smoothing', True),
     ],
 )
-def test_hyperparameters_without_effect(hparams, without_effect):
-    assert {name for name in HParams._fields if not hparams.has_effect(name)} == without_effect
+def test_whether_a_hyperparameter_has_an_effect(hparams, name, has_effect):
+    assert hparams.has_effect(name) == has_effect
 
 
 def test_what_counts_epochs():
-    constant = CLASSIC._replace(learning_rate_decay_factor=1)
+    constant = dataclasses.replace(CLASSIC, learning_rate_decay_factor=1)
     assert not constant.is_epoch_based
-    for hparams in (CLASSIC, constant._replace(epochs=2.0), constant._replace(schedule='linear')):
+    for hparams in (
+        CLASSIC,
+        dataclasses.replace(constant, epochs=2.0),
+        dataclasses.replace(constant, schedule='linear'),
+    ):
         assert hparams.is_epoch_based
 
 
 @pytest.mark.parametrize('name', ['optimizer', 'schedule', 'lr_scaling'])
 def test_an_unknown_name(name):
-    hparams = CLASSIC._replace(**{name: 'other'})
+    hparams = dataclasses.replace(CLASSIC, **{name: 'other'})
     with pytest.raises((KeyError, ValueError), match='other'):
         optimizer.create(optimizer.learning_rate(tf.constant(0), RUN_LENGTH, hparams), hparams)
 
 
 def test_lengths():
     for num_epochs, examples in [(350.0, 17500000), (0.001, 50), (1e-9, 1)]:
-        hparams = CLASSIC._replace(num_epochs_per_decay=num_epochs)
+        hparams = dataclasses.replace(CLASSIC, num_epochs_per_decay=num_epochs)
         assert optimizer.examples_per_decay(RUN_LENGTH, hparams) == examples
     for examples, epochs, steps in [
         (128, np.inf, np.inf),
@@ -78,14 +123,17 @@ def test_lengths():
         (100, 1.1, 550),
         (128, 1e-9, 1),
     ]:
-        hparams = CLASSIC._replace(epochs=epochs)
+        hparams = dataclasses.replace(CLASSIC, epochs=epochs)
         assert optimizer.num_steps(RunLength(examples, 50000), hparams) == steps
 
 
 @pytest.mark.parametrize('towers, warmup', [(1, 0.0), (1, 0.5), (4, 2.0)])
 def test_linear_schedule_at_every_step(towers, warmup):
     """Interpolate between the corners, with 100 examples per epoch and 8 per tower."""
-    hparams, run_length = LINEAR._replace(warmup_epochs=warmup), RunLength(8 * towers, 100)
+    hparams, run_length = (
+        dataclasses.replace(LINEAR, warmup_epochs=warmup),
+        RunLength(8 * towers, 100),
+    )
     steps = optimizer.num_steps(run_length, hparams)
     assert steps == {1: 63, 4: 16}[towers]  # 62.5, 15.625
     rates = _rates(run_length, hparams, range(steps + 2))
@@ -97,7 +145,9 @@ def test_linear_schedule_at_every_step(towers, warmup):
 
 def test_linear_schedule_counts_far():
     """At step 10^8, float32 cannot distinguish neighbouring steps."""
-    rates = _rates(RunLength(100, 100), LINEAR._replace(epochs=2e8), [10**8, 10**8 + 10**6])
+    rates = _rates(
+        RunLength(100, 100), dataclasses.replace(LINEAR, epochs=2e8), [10**8, 10**8 + 10**6]
+    )
     np.testing.assert_allclose(rates, [0.25, 0.2475], rtol=1e-6)
 
 
@@ -105,7 +155,10 @@ def test_linear_schedule_counts_far():
     'lr_scaling, examples, factor', [('none', 512, 1), ('linear', 512, 4), ('linear', 32, 0.25)]
 )
 def test_scaling_of_the_learning_rate(lr_scaling, examples, factor):
-    hparams, run_length = CLASSIC._replace(lr_scaling=lr_scaling), RunLength(examples, 50000)
+    hparams, run_length = (
+        dataclasses.replace(CLASSIC, lr_scaling=lr_scaling),
+        RunLength(examples, 50000),
+    )
     np.testing.assert_allclose(_rates(run_length, hparams, [3]), 0.1 * factor, rtol=1e-6)
     assert optimizer.peak_learning_rate(run_length, hparams) == pytest.approx(0.1 * factor)
     assert optimizer.batch_factor(run_length, hparams) == examples / 128
@@ -114,7 +167,7 @@ def test_scaling_of_the_learning_rate(lr_scaling, examples, factor):
 def test_momentum_is_nesterovs():
     """Sutskever et al., 2013: v <- m v + g; the step is g + m v."""
     weights = tf.get_variable('weights', initializer=np.array([1.0, -2.0], np.float32))
-    hparams = CLASSIC._replace(optimizer='momentum', momentum=0.8)
+    hparams = dataclasses.replace(CLASSIC, optimizer='momentum', momentum=0.8)
     update = optimizer.create(tf.constant(0.1), hparams).apply_gradients([(3 * weights, weights)])
     expected, velocity = np.array([1.0, -2.0]), 0
     with tf.Session() as session:
@@ -130,9 +183,9 @@ def test_momentum_is_nesterovs():
 @pytest.mark.parametrize(
     'first_step, hparams, limit',
     [
-        (0, CLASSIC._replace(moving_average_decay=0.3), 0.3),
-        (1000, CLASSIC._replace(moving_average_fraction=0.2, epochs=10.0), 0.95),
-        (1000, CLASSIC._replace(moving_average_fraction=0.2, epochs=0.2), 0.0),
+        (0, dataclasses.replace(CLASSIC, moving_average_decay=0.3), 0.3),
+        (1000, dataclasses.replace(CLASSIC, moving_average_fraction=0.2, epochs=10.0), 0.95),
+        (1000, dataclasses.replace(CLASSIC, moving_average_fraction=0.2, epochs=0.2), 0.0),
     ],
 )
 def test_averages_follow_the_updated_weights(first_step, hparams, limit):
@@ -143,7 +196,7 @@ def test_averages_follow_the_updated_weights(first_step, hparams, limit):
     weights = tf.get_variable('weights', initializer=np.array([1.0, -2.0], np.float32))
     global_step = tf.train.get_or_create_global_step()
     sgd = tf.train.GradientDescentOptimizer(0.25)
-    train_op = optimizer.train(
+    train_op = optimizer.train_op(
         sgd, [(2 * weights, weights)], global_step, RunLength(10, 100), hparams
     )
     expected_weights = expected_average = np.array([1.0, -2.0])

@@ -1,5 +1,6 @@
 """Device of each layer and variable, and equal updates for any placement."""
 
+import dataclasses
 import functools
 import re
 from unittest import mock
@@ -9,21 +10,22 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, model, multi_gpu, optimizer, placement, training
-from cifar10.config import BEST, CLASSIC, FAST, Intervals, RunLength
+from cifar10.benchmark import measurements
+from cifar10.config import BEST, CLASSIC, FAST, RunLength
 from cifar10.data import dataset
-from cifar10.hooks.outputs import WorkerRun
 from cifar10.system import machine
 from scripts import cifar10_multi_gpu_train
-from tests.helpers import networks
 
 SLOW = pytest.mark.slow
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
 LABELS = np.arange(8, dtype=np.int32)
 RUN_LENGTH = RunLength(examples_per_step=8, examples_per_epoch=16)
 RECIPES = {
-    'classic': CLASSIC._replace(initial_learning_rate=0.02),
-    'fast': FAST._replace(warmup_epochs=0.0, moving_average_fraction=0.0, moving_average_decay=0.3),
-    'best': BEST._replace(warmup_epochs=0.0, initial_learning_rate=0.02),
+    'classic': dataclasses.replace(CLASSIC, initial_learning_rate=0.02),
+    'fast': dataclasses.replace(
+        FAST, warmup_epochs=0.0, moving_average_fraction=0.0, moving_average_decay=0.3
+    ),
+    'best': dataclasses.replace(BEST, warmup_epochs=0.0, initial_learning_rate=0.02),
 }
 LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
 SIZES = [4800, 64, 102400, 64, 884736, 384, 73728, 192, 1920, 10]
@@ -85,21 +87,19 @@ def _build(hparams, devices, num_towers, strategy):
     opt = optimizer.create(optimizer.learning_rate(global_step, RUN_LENGTH, hparams), hparams)
     batches = list(zip(tf.split(IMAGES, num_towers), tf.split(LABELS, num_towers)))
     with placement.variables_on(placement.variable_devices(strategy, devices)):
-        losses, tower_grads = multi_gpu.tower_gradients(
-            devices, batches, opt, networks.from_hparams(hparams)
-        )
+        losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt, hparams=hparams)
     gradients = multi_gpu.average_gradients(tower_grads)
-    return losses, gradients, optimizer.train(opt, gradients, global_step, RUN_LENGTH, hparams)
+    return losses, gradients, optimizer.train_op(opt, gradients, global_step, RUN_LENGTH, hparams)
 
 
 def _build_on_one_device(hparams):
     """Build the same without towers."""
     global_step = tf.train.get_or_create_global_step()
     opt = optimizer.create(optimizer.learning_rate(global_step, RUN_LENGTH, hparams), hparams)
-    logits = model.inference(tf.constant(IMAGES), fc_weight_decay=hparams.fc_weight_decay)
-    loss = model.loss(logits, LABELS, label_smoothing=hparams.label_smoothing)
+    logits = model.inference(tf.constant(IMAGES), hparams=hparams)
+    loss = model.loss(logits, LABELS, hparams=hparams)
     gradients = opt.compute_gradients(loss)
-    return [loss], gradients, optimizer.train(opt, gradients, global_step, RUN_LENGTH, hparams)
+    return [loss], gradients, optimizer.train_op(opt, gradients, global_step, RUN_LENGTH, hparams)
 
 
 def _update(build, devices):
@@ -198,21 +198,15 @@ def test_every_operation_is_on_its_device(graph, devices_per_tower, strategy):
         assert {(kind, device) for device in devices[where::devices_per_tower]} <= kinds
 
 
-def _job(data_dir, devices, devices_per_tower=1, strategy='cpu', recipe=CLASSIC):
-    return training.Job(
+def test_the_benchmark_builds_the_graph_of_the_script(data_dir):
+    """Compare names, types and devices of all operations of the train op."""
+    job = training.Job(
         dataset.read(data_dir),
-        recipe._replace(batch_size=16),
-        devices,
-        max_steps=1,
-        devices_per_tower=devices_per_tower,
-        variable_strategy=strategy,
-        intervals=Intervals(eval_every=0),
+        dataclasses.replace(CLASSIC, batch_size=16),
+        [f'/cpu:{i}' for i in range(4)],
+        devices_per_tower=2,
+        variable_strategy='spread',
     )
-
-
-def test_build_step_builds_the_graph_of_the_script(data_dir):
-    """Compare names, dtypes and devices of all operations of the train op."""
-    job = _job(data_dir, [f'/cpu:{i}' for i in range(4)], 2, 'spread')
     graphs = []
 
     def keep(train_op):
@@ -220,11 +214,14 @@ def test_build_step_builds_the_graph_of_the_script(data_dir):
         needed = tf.graph_util.extract_sub_graph(graph, [train_op.name])
         graphs.append([(node.name, node.op, node.device) for node in needed.node])
 
-    with mock.patch.object(training, 'session') as session:
-        cifar10_multi_gpu_train.train(job, WorkerRun())
-    keep(session.call_args[0][0].train_op)
+    with mock.patch.object(training, 'session'), mock.patch.object(
+        training, 'Step', wraps=training.Step
+    ) as step:
+        cifar10_multi_gpu_train.train(job, mock.Mock(saved_step=0))
+    keep(step.call_args[0][0])
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images, labels = cifar10_input.distorted_inputs(job.dataset, job.hparams.batch_size)
         queue = cifar10_input.prefetch_queue(images, labels, 2 * job.num_towers)
-        keep(training.build_step(job, cifar10_input.tower_batches(queue, job.num_towers)))
+        batches = cifar10_input.tower_batches(queue, job.num_towers)
+        keep(measurements._training_step(job, batches))
     assert graphs[0] == graphs[1] and len(graphs[0]) > 500

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, multi_gpu, summaries
+from cifar10 import input as cifar10_input, model, multi_gpu, summaries
 from cifar10.report import tensorboard
 from cifar10.runs import event_file
 from tests.helpers import events
@@ -59,8 +59,9 @@ def _assert_histogram_of(histogram, values):
 
 
 def test_tags_without_tower_and_number(data_dir):
-    for num_towers in (1, 2):
+    for num_towers, num_sub_batches in [(1, 1), (2, 3)]:
         with tf.Graph().as_default():
+            model.set_num_sub_batches(num_sub_batches)
             assert set(_summary(num_towers, data_dir)[0]) == {
                 'learning_rate',
                 'total_loss',
@@ -169,7 +170,7 @@ def test_the_writer_of_a_resumed_run(tmp_path):
     """
     tf.constant(1, name='one')
     with event_file.SummaryWriter(str(tmp_path)) as summary_writer:
-        tensorboard.start(summary_writer, tf.get_default_graph(), 7)
+        tensorboard.write_start(summary_writer, tf.get_default_graph(), 7)
         for step in (3, 5):
             value = tf.Summary.Value(tag='loss', simple_value=step)
             summary_writer.add_summary(tf.Summary(value=[value]), step)

@@ -1,5 +1,6 @@
 """Session loop and its hooks."""
 
+import dataclasses
 import glob
 import os
 import signal
@@ -10,7 +11,7 @@ from tensorboard.backend.event_processing import event_accumulator
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
-from cifar10.config import CLASSIC, FAST, RECIPES, Intervals, RunLength
+from cifar10.config import CLASSIC, FAST, RECIPES, RunLength, RunSettings
 from cifar10.data import dataset, dataset_writer
 from cifar10.errors import UserError
 from cifar10.hooks import session_hooks
@@ -42,10 +43,10 @@ def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
     ]
     rates = {
         tag: [value for _, other, value in written if other == tag]
-        for tag in ('examples_per_sec', 'sec_per_batch')
+        for tag in ('examples_per_sec', 'sec_per_step')
     }
     np.testing.assert_allclose(np.multiply(*rates.values()), [10] * 4, rtol=1e-5)
-    assert min(rates['sec_per_batch']) > 0
+    assert min(rates['sec_per_step']) > 0
     assert [(step, value) for step, tag, value in written if tag == 'epoch'] == [
         (step, np.float32(step / 10)) for step in (1, 2, 4, 5)
     ]
@@ -61,10 +62,12 @@ def test_resume_from_the_saved_state(tmp_path, data_dir, capsys):
 @pytest.mark.parametrize('recipe', sorted(RECIPES))
 def test_resume_in_the_middle(tmp_path, data_dir, recipe):
     """40 steps equal 17 and 23 steps, for a matrix, which Muon makes orthogonal, and for biases."""
-    hparams = RECIPES[recipe]._replace(epochs=4.0, warmup_epochs=1.0, num_epochs_per_decay=3.0)
+    hparams = dataclasses.replace(
+        RECIPES[recipe], epochs=4.0, warmup_epochs=1.0, num_epochs_per_decay=3.0
+    )
     # 0.02 of 40 steps is less than a step: the averages would equal the weights
     if hparams.moving_average_fraction:
-        hparams = hparams._replace(moving_average_fraction=0.2)
+        hparams = dataclasses.replace(hparams, moving_average_fraction=0.2)
     initial = {
         'local3/weights': np.random.RandomState(0).randn(100, 64),
         'local3/biases': np.ones(64),
@@ -139,7 +142,7 @@ def test_a_loss_or_gradient_that_is_not_finite(
         )
     assert str(error.value) == (
         f'Training diverged at step 35 with learning rate 0.025. Not finite: losses of towers: {losses}; '
-        f'gradients of towers: {gradients}; variables: {variables}. Lower --initial_learning_rate. '
+        f'gradients of towers: {gradients}; variables: {variables}. Lower the initial_learning_rate. '
         f'Last good checkpoint: {tmp_path / "model.ckpt-20"}'
     )
     assert_saved(tmp_path, 20)
@@ -157,7 +160,7 @@ def test_variables_that_are_not_finite(tmp_path, data_dir):
             tmp_path,
             data_dir,
             50,
-            hparams=HPARAMS._replace(initial_learning_rate=1e38),
+            hparams=dataclasses.replace(HPARAMS, initial_learning_rate=1e38),
             save_checkpoint_steps=1,
         )
     assert not glob.glob(str(tmp_path / 'model.ckpt-*'))
@@ -185,13 +188,13 @@ def test_a_signal_saves_and_ends_the_run(tmp_path, data_dir, capsys):
 def test_the_run_length_of_a_job(max_steps, epochs, last_step):
     job = Job(
         dataset.read('data'),
-        CLASSIC._replace(epochs=epochs),
+        dataclasses.replace(CLASSIC, epochs=epochs),
         ['/cpu:0', '/cpu:1'],
-        max_steps=max_steps,
+        RunSettings(max_steps=max_steps),
     )
     assert job.run_length == RunLength(256, 50000, last_step)
     assert Job(job.dataset).run_length == RunLength(128, 50000, 1000000)
-    assert Job(job.dataset).intervals == Intervals()
+    assert Job(job.dataset).settings == RunSettings()
 
 
 def test_the_number_of_examples(tmp_path, own_data_dir):
@@ -208,13 +211,14 @@ def test_the_threads_of_a_job(monkeypatch):
     monkeypatch.setattr(machine, 'num_cores', lambda: 8)
     job = Job(
         dataset.read('data'),
-        CLASSIC._replace(batch_size=32),
+        dataclasses.replace(CLASSIC, batch_size=32),
         ['/cpu:0', '/cpu:1'],
-        log_device_placement=True,
+        RunSettings(log_device_placement=True),
     )
     assert (job.threads, job.num_sub_batches) == (Threads(1, 8, 2), 4)
     assert job.session_config == machine.session_config(job.devices, job.threads, True)
-    job = job._replace(requested_threads=Threads(4, 3, 5), hparams=FAST, log_device_placement=False)
+    settings = RunSettings(intra_op_threads=4, inter_op_threads=3, num_preprocess_threads=5)
+    job = job._replace(settings=settings, hparams=FAST)
     assert (job.threads, job.num_sub_batches) == (Threads(4, 3, 5), 3)
     assert job.session_config == machine.session_config(job.devices, Threads(4, 3, 5), False)
 

@@ -12,8 +12,8 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, training
 from cifar10.data import dataset
-from cifar10.hooks import outputs
 from cifar10.runs import checkpoint
+from cifar10.runs.run import open_run
 from tests.helpers import events, faults, messages
 from tests.helpers.small_run import RUN_LENGTH, assert_saved, fake_job, job, run_steps, train
 
@@ -115,7 +115,7 @@ def _relabel(path):
 def _train_on_data(train_dir, data_dir, after_step):
     """Train one variable on the labels of the data, without end."""
     data = dataset.read(data_dir)
-    with outputs.open_run(str(train_dir), False, job(data)) as run, tf.Graph().as_default():
+    with open_run(str(train_dir), job(data).record) as run, tf.Graph().as_default():
         images, labels = cifar10_input.distorted_inputs(data, 4)
         _, labels = cifar10_input.prefetch_queue(images, labels, 2).dequeue()
         logits = tf.tile(

@@ -9,8 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import training
 from cifar10.config import RunLength
-from cifar10.hooks import outputs
-from cifar10.hooks.outputs import WorkerRun
+from cifar10.runs.run import open_run
 from tests.helpers import events, messages
 from tests.helpers.small_run import fake_job, job, run_steps
 
@@ -27,13 +26,10 @@ def _step(jump, *losses):
     )
 
 
-def _train(tmp_path, data_dir, jump, last_step, steps_per_execution=1, **intervals):
-    with outputs.open_run(str(tmp_path), False, job(data_dir)) as run:
-        step = _step(jump, 1.0)
-        run_steps(
-            step, fake_job(RunLength(10, 100, last_step, steps_per_execution), **intervals), run
-        )
-        return run.stop_signal
+def _train(tmp_path, data_dir, jump, last_step, steps_per_execution=1, **settings):
+    run_length = RunLength(10, 100, last_step, steps_per_execution)
+    with open_run(str(tmp_path), job(data_dir).record) as run:
+        return run_steps(_step(jump, 1.0), fake_job(run_length, **settings), run)
 
 
 def _first_past(steps, every):
@@ -51,8 +47,8 @@ def test_lines_and_checkpoints_when_the_step_jumps(
     tmp_path, data_dir, capsys, jump, log, checkpoint
 ):
     steps = list(range(jump, 50 + jump, jump))
-    intervals = dict(log_frequency=log, save_checkpoint_steps=checkpoint, max_to_keep=0)
-    assert _train(tmp_path, data_dir, jump, 50, **intervals) is None
+    settings = dict(log_frequency=log, save_checkpoint_steps=checkpoint, max_to_keep=0)
+    assert _train(tmp_path, data_dir, jump, 50, **settings) is None
     expected = _first_past(steps, log)
     assert [int(step) for step in messages.log_steps(capsys.readouterr().out)] == expected + [
         steps[-1]
@@ -98,22 +94,20 @@ def test_others_have_diverged(tmp_path, data_dir):
     tf.get_variable('weights', initializer=float('nan'))
     collections = [tf.GraphKeys.GLOBAL_VARIABLES, tf.GraphKeys.GLOBAL_STEP]
     tf.get_variable('global_step', initializer=np.int64(100), collections=collections)
-    with outputs.open_run(str(tmp_path), False, job(data_dir)) as run, messages.raises(
+    with open_run(str(tmp_path), job(data_dir).record) as run, messages.raises(
         '^Training diverged. Not finite: variables: weights. Lower .* checkpoint: none yet$'
     ):
-        run.first_step = 100
         run_steps(_step(1, 1.0), fake_job(RunLength(10, 100, 100)), run)
     assert glob.glob(str(tmp_path / '*.index')) == []
 
 
-def _train_worker(step, first_step=0):
-    run_steps(step, fake_job(RunLength(10, 100, 6), log_frequency=2), WorkerRun(first_step))
+WORKER_JOB = fake_job(RunLength(10, 100, 6), log_frequency=2)
 
 
 def test_a_worker_without_a_run_writes_nothing(tmp_path, monkeypatch, capsys):
     """It logs the mean loss of the towers."""
     monkeypatch.chdir(tmp_path)
-    _train_worker(_step(1, 1.0, 4.0))
+    run_steps(_step(1, 1.0, 4.0), WORKER_JOB, None)
     assert os.listdir(str(tmp_path)) == []
     output = capsys.readouterr().out
     assert [line[:2] for line in messages.log_lines(output)] == [(step, '2.50') for step in '246']
@@ -121,7 +115,9 @@ def test_a_worker_without_a_run_writes_nothing(tmp_path, monkeypatch, capsys):
 
 
 def test_a_worker_without_a_run_comes_too_late(capsys):
-    _train_worker(_step(1, 1.0), first_step=6)
+    assert not training.is_complete(6, 5, None)
+    assert capsys.readouterr().out == ''
+    assert training.is_complete(6, 6, None)
     assert capsys.readouterr().out == messages.nothing_to_do(6)
 
 
@@ -129,4 +125,4 @@ def test_a_worker_without_a_run_diverges():
     """Only the chief knows the checkpoints."""
     complaint = 'at step 1 .*losses of towers: 1; .* checkpoint: the one of the chief$'
     with messages.raises(complaint):
-        _train_worker(_step(1, 1.0, float('nan')))
+        run_steps(_step(1, 1.0, float('nan')), WORKER_JOB, None)

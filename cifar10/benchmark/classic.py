@@ -164,7 +164,7 @@ def train(job, train_dir):
         raise UserError(
             f'{train_dir} is not empty, and this script cannot resume a run: give another --train_dir'
         )
-    intervals = job.intervals
+    settings = job.settings
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images, labels = distorted_inputs(job.dataset, job.hparams.batch_size)
         queue = cifar10_input.prefetch_queue(images, labels, capacity=2 * len(job.devices))
@@ -176,17 +176,17 @@ def train(job, train_dir):
         summary_op = tf.summary.merge_all()
         saver = tf.train.Saver()
         made = training.Step(train_op, [total_loss], [gradients], None, summary_op)
-        log = session_hooks.LoggingHook(made, job.run_length, intervals.log_frequency)
+        log = session_hooks.LoggingHook(made, job.run_length, settings.log_frequency)
         config = machine.session_config(job.devices)
         with cifar10_input.translate_errors(job.dataset.train), event_file.SummaryWriter(
             train_dir
         ) as summary_writer, tf.train.SingularMonitoredSession([log], config=config) as session:
             summary_writer.add_graph(session.graph)
             raw_session = session.raw_session()  # runs no hooks
-            for step in range(1, job.max_steps + 1):
+            for step in range(1, settings.max_steps + 1):
                 session.run(train_op)
-                if step % intervals.save_summaries_steps == 0:
+                if step % settings.save_summaries_steps == 0:
                     summary = tf.Summary.FromString(raw_session.run(summary_op))
                     summary_writer.add_summary(summary, step)
-                if step % intervals.save_checkpoint_steps == 0 or step == job.max_steps:
+                if step % settings.save_checkpoint_steps == 0 or step == settings.max_steps:
                     checkpoint_files.save(saver, raw_session, train_dir, step)

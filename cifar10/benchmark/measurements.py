@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 from tensorflow.python.framework import ops
 
-from cifar10 import input as cifar10_input, model, placement, training
+from cifar10 import input as cifar10_input, model, multi_gpu, optimizer, placement
 from cifar10.benchmark import classic, processes
 from cifar10.hooks import profiler_hook
 from cifar10.system import machine
@@ -70,7 +70,7 @@ def input_metrics(formulation, job, steps):
             coord.join(queue_threads, stop_grace_period_secs=10, ignore_live_threads=True)
     images = steps.measured * job.hparams.batch_size
     return {
-        'images/sec': images / seconds,
+        'examples/sec': images / seconds,
         'CPU microseconds per image': (cpu_after - cpu) / images * 1e6,
         'seconds to build the graph': building,
         'seconds from the start of the queues to the first batch': first,
@@ -80,6 +80,20 @@ def input_metrics(formulation, job, steps):
 
 def _session_config(formulation, job, devices):
     return machine.session_config(devices, job.threads if formulation == OURS else None)
+
+
+def _training_step(job, batches):
+    """Build towers and update as scripts/cifar10_multi_gpu_train.py does; return the train op."""
+    model.set_num_sub_batches(job.num_sub_batches)
+    global_step = tf.train.get_or_create_global_step()
+    learning_rate = optimizer.learning_rate(global_step, job.run_length, job.hparams)
+    opt = optimizer.create(learning_rate, job.hparams)
+    with placement.variables_on(job.variable_devices):
+        _, tower_grads = multi_gpu.tower_gradients(
+            job.devices, batches, opt, job.dataset.num_classes, job.hparams
+        )
+    gradients = multi_gpu.average_gradients(tower_grads)
+    return optimizer.train_op(opt, gradients, global_step, job.run_length, job.hparams)
 
 
 @contextlib.contextmanager
@@ -96,7 +110,7 @@ def _step_session(formulation, job, warmup):
             with tf.device(device):
                 batches.append([tf.Variable(x, trainable=False) for x in (images, labels)])
         if formulation == OURS:
-            train_op = training.build_step(job, batches)
+            train_op = _training_step(job, batches)
         else:
             train_op, _, _ = classic.training_step(job, batches)
         with tf.Session(config=_session_config(formulation, job, job.devices)) as session:
@@ -113,7 +127,10 @@ def step_metrics(formulation, job, steps):
         for _ in range(steps.measured):
             session.run(train_op)
         seconds = (time.perf_counter() - start) / steps.measured
-    return {'ms per step': seconds * 1e3, 'images/sec': job.run_length.examples_per_step / seconds}
+    return {
+        'ms per step': seconds * 1e3,
+        'examples/sec': job.run_length.examples_per_step / seconds,
+    }
 
 
 def profile_metrics(formulation, job, steps):

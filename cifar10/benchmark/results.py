@@ -42,11 +42,14 @@ def _read_scalars(directory, required_tags):
     scalars = {}
     for tag in accumulator.Tags()['scalars']:
         in_order = sorted(accumulator.Scalars(tag), key=lambda event: event.step)
-        scalars[tag] = {event.step: event.value for event in in_order}
+        tag = {'sec_per_batch': tensorboard.SEC_PER_STEP}.get(
+            tag, tag
+        )  # its name in early versions
+        scalars.setdefault(tag, {}).update({event.step: event.value for event in in_order})
     for tag in required_tags:
         if tag not in scalars:
             raise UserError(
-                f'{directory} holds no event file with "{tag}": {hint} (written every --save_summaries_steps)'
+                f'{directory} holds no event file with "{tag}": {hint} (written every save_summaries_steps)'
             )
     return scalars
 
@@ -61,15 +64,15 @@ def read_curve(train_dir, eval_dir):
     Raises:
       UserError: a directory does not exist, or lacks event files, tags or steps.
     """
-    train_scalars = _read_scalars(train_dir, [tensorboard.EPOCH, tensorboard.SEC_PER_BATCH])
+    train_scalars = _read_scalars(train_dir, [tensorboard.EPOCH, tensorboard.SEC_PER_STEP])
     evaluations = _read_scalars(eval_dir, [tensorboard.PRECISION])
     ten_views = evaluations.get(tensorboard.tag_with_views(tensorboard.PRECISION, 10), {})
-    epoch_at, speed_at = train_scalars[tensorboard.EPOCH], train_scalars[tensorboard.SEC_PER_BATCH]
+    epoch_at, speed_at = train_scalars[tensorboard.EPOCH], train_scalars[tensorboard.SEC_PER_STEP]
     # A killed process may have written only one of the two tags.
     steps = [step for step in epoch_at if step > 0 and step in speed_at]
     if not steps:
         raise UserError(
-            f'{train_dir} holds no step with both "epoch" and "sec_per_batch": train further'
+            f'{train_dir} holds no step with both "epoch" and "sec_per_step": train further'
         )
     epochs = [epoch_at[step] for step in steps]
     evaluated = list(evaluations[tensorboard.PRECISION])
@@ -144,7 +147,7 @@ def plot(curves, path):
     try:
         from matplotlib import figure
     except ImportError:
-        raise UserError('--plot_file needs matplotlib: pip install matplotlib')
+        raise UserError('The plot needs matplotlib: pip install matplotlib')
     drawing = figure.Figure(figsize=(10, 4), layout='constrained')
     for column, axes in enumerate(drawing.subplots(1, 2, sharey=True)):
         for color, (name, group) in enumerate(curves.items()):

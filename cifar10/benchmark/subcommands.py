@@ -1,6 +1,7 @@
 """Subcommands of the benchmark, and their results as tables and as JSON."""
 
 import collections
+import dataclasses
 import json
 import math
 import os
@@ -22,15 +23,15 @@ from cifar10.training import Job
 
 MAX_TOWERS = 4  # of the subcommand `towers`
 _UTILIZATION = 'share of the matrix product'
-_STEP_IMAGES = 'images/sec of the step'
+_STEP_EXAMPLES = 'examples/sec of the step'
 
 
-def measure_rounds(subcommand, params, formulations, num_rounds):
+def measure_rounds(subcommand, settings, formulations, num_rounds):
     """Measure the formulations in turn in each round.
 
     Args:
       subcommand: a key of BENCHMARKS.
-      params: a BenchmarkParams.
+      settings: a BenchmarkSettings.
       formulations: list of OURS and BASELINE.
       num_rounds: the number of rounds.
 
@@ -42,7 +43,7 @@ def measure_rounds(subcommand, params, formulations, num_rounds):
         for formulation in formulations:
             line = f'Round {i + 1} of {num_rounds}: {formulation}'
             print(line, file=sys.stderr, flush=True)
-            for name, value in BENCHMARKS[subcommand](formulation, params).items():
+            for name, value in BENCHMARKS[subcommand](formulation, settings).items():
                 rounds[formulation][name].append(value)
     return rounds
 
@@ -119,7 +120,7 @@ def _statistics(values_by_metric):
     }
 
 
-class BenchmarkParams(NamedTuple):
+class BenchmarkSettings(NamedTuple):
     """Job and settings of a benchmark."""
 
     job: Job
@@ -134,45 +135,45 @@ class BenchmarkParams(NamedTuple):
         return StepCounts(self.steps.warmup or warmup, self.steps.measured or measured)
 
 
-def _step_metrics(formulation, params, job):
+def _step_metrics(formulation, settings, job):
     return processes.call_in_new_process(
-        measurements.step_metrics, formulation, job, params.steps_or_default(10, 100)
+        measurements.step_metrics, formulation, job, settings.steps_or_default(10, 100)
     )
 
 
-def measure_input(formulation, params):
+def measure_input(formulation, settings):
     """Measure the input pipeline alone, and the images per second of a step."""
-    steps = params.steps_or_default(100, 500)
+    steps = settings.steps_or_default(100, 500)
     metrics = processes.call_in_new_process(
-        measurements.input_metrics, formulation, params.job, steps
+        measurements.input_metrics, formulation, settings.job, steps
     )
-    metrics[_STEP_IMAGES] = _step_metrics(formulation, params, params.job)['images/sec']
+    metrics[_STEP_EXAMPLES] = _step_metrics(formulation, settings, settings.job)['examples/sec']
     return metrics
 
 
 def input_analysis(rounds, job):
     """Return a line that compares the input pipeline with the step."""
     produced, consumed = (
-        statistics.median(rounds[OURS][name]) for name in ('images/sec', _STEP_IMAGES)
+        statistics.median(rounds[OURS][name]) for name in ('examples/sec', _STEP_EXAMPLES)
     )
     can_feed = 'can feed' if produced > consumed else 'CANNOT feed'
     return (
         f'The input pipeline {can_feed} the towers on {", ".join(job.devices)}. Without training, it reaches '
-        f'{produced / consumed:.1f} times the images/sec of the step.'
+        f'{produced / consumed:.1f} times the examples/sec of the step.'
     )
 
 
-def measure_step(formulation, params):
+def measure_step(formulation, settings):
     """Measure the training step on batches in memory."""
-    return _with_utilization(_step_metrics(formulation, params, params.job), params.job)
+    return _with_utilization(_step_metrics(formulation, settings, settings.job), settings.job)
 
 
-def measure_train(formulation, params):
+def measure_train(formulation, settings):
     """Measure the whole training script, by the times of its log lines."""
-    job, steps = params.job, params.steps_or_default(100, 500)
+    job, steps = settings.job, settings.steps_or_default(100, 500)
     script = 'cifar10_multi_gpu_train.py' if formulation == OURS else 'cifar10_classic.py'
     with tempfile.TemporaryDirectory() as train_dir:
-        command = [sys.executable, os.path.join(params.scripts_dir, script)] + params.data_flags
+        command = [sys.executable, os.path.join(settings.scripts_dir, script)] + settings.data_flags
         command += [
             '--train_dir=' + train_dir,
             f'--num_gpus={len(job.devices)}',
@@ -183,12 +184,12 @@ def measure_train(formulation, params):
             f'--save_checkpoint_steps={min(1000, steps.measured)}',
         ]
         if formulation == OURS:
-            command += params.trainer_flags
+            command += settings.trainer_flags
         logged_steps, peak_mb = processes.run_trainer(command, sum(steps))
     seconds = (logged_steps[sum(steps)].time - logged_steps[steps.warmup].time).total_seconds()
     metrics = {
         'ms per step': seconds / steps.measured * 1e3,
-        'images/sec': steps.measured * job.run_length.examples_per_step / seconds,
+        'examples/sec': steps.measured * job.run_length.examples_per_step / seconds,
         'peak memory, MB': peak_mb,
     }
     return _with_utilization(metrics, job)
@@ -229,58 +230,58 @@ def flops_analysis(rounds, job):
     return '\n'.join(lines)
 
 
-def measure_towers(formulation, params):
+def measure_towers(formulation, settings):
     """Measure a batch on one tower, and divided among two and four towers.
 
     Always measure the default placement, and the placement of the job if it differs.
     """
-    placed, size = params.job, params.job.hparams.batch_size
+    placed, size = settings.job, settings.job.hparams.batch_size
     usual = placed._replace(devices_per_tower=1, variable_strategy='cpu')
     whole = f'1 x {size}'
     metrics, ratios = {}, {}
     for n in (1, 2, MAX_TOWERS):
         name = f'ms per step, {n} x {size // n}'
-        metrics[name] = _towers_ms(formulation, params, usual, n)
+        metrics[name] = _towers_ms(formulation, settings, usual, n)
         if n > 1:
             ratios[f'{name} / {whole}'] = metrics[name] / metrics['ms per step, ' + whole]
         if placed != usual:
             other = f'{name}, divided by {placed.devices_per_tower}, variables {placed.variable_strategy}'
-            metrics[other] = _towers_ms(formulation, params, placed, n)
+            metrics[other] = _towers_ms(formulation, settings, placed, n)
             ratios[other + ' / without'] = metrics[other] / metrics[name]
     return dict(metrics, **ratios)
 
 
-def _towers_ms(formulation, params, job, num_towers):
+def _towers_ms(formulation, settings, job, num_towers):
     """Return milliseconds per step of the job's batch, divided among `num_towers` towers."""
-    hparams = job.hparams._replace(batch_size=job.hparams.batch_size // num_towers)
+    hparams = dataclasses.replace(job.hparams, batch_size=job.hparams.batch_size // num_towers)
     part = job._replace(devices=job.devices[: num_towers * job.devices_per_tower], hparams=hparams)
-    return _step_metrics(formulation, params, part)['ms per step']
+    return _step_metrics(formulation, settings, part)['ms per step']
 
 
-def measure_profile(formulation, params):
+def measure_profile(formulation, settings):
     """Measure the operations of a step, and write a Chrome trace."""
     metrics, trace = processes.call_in_new_process(
-        measurements.profile_metrics, formulation, params.job, params.steps_or_default(10, 20)
+        measurements.profile_metrics, formulation, settings.job, settings.steps_or_default(10, 20)
     )
-    files.atomic_write(_trace_path(formulation, params), trace, 'give another --trace_file')
+    files.atomic_write(_trace_path(formulation, settings), trace, 'give another --trace_file')
     return metrics
 
 
-def _trace_path(formulation, params):
-    return params.trace_path + ('' if formulation == OURS else '.' + formulation)
+def _trace_path(formulation, settings):
+    return settings.trace_path + ('' if formulation == OURS else '.' + formulation)
 
 
-def tables(subcommand, rounds, params):
+def tables(subcommand, rounds, settings):
     """Return the results of a subcommand as Markdown tables and their analysis."""
     if subcommand == 'profile':
         parts = [
-            f'{formulation}, Chrome trace in {_trace_path(formulation, params)} (open it in ui.perfetto.dev)\n\n{_most_expensive(op_ms)}'
+            f'{formulation}, Chrome trace in {_trace_path(formulation, settings)} (open it in ui.perfetto.dev)\n\n{_most_expensive(op_ms)}'
             for formulation, op_ms in rounds.items()
         ]
         sums = {formulation: {SUM: op_ms[SUM]} for formulation, op_ms in rounds.items()}
         return '\n\n'.join(parts + [summary_table(sums)])
     analyses = {'input': input_analysis, 'step': flops_analysis, 'train': flops_analysis}
-    analysis = [analyses[subcommand](rounds, params.job)] if subcommand in analyses else []
+    analysis = [analyses[subcommand](rounds, settings.job)] if subcommand in analyses else []
     return '\n\n'.join([summary_table(rounds)] + analysis)
 
 

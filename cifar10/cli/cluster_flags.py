@@ -1,6 +1,7 @@
 """Flags of a cluster, and the resulting Cluster, Task, Strategy and Timeouts."""
 
 import os
+import re
 
 from absl import flags
 
@@ -18,6 +19,16 @@ from cifar10.distributed.cluster import (
 from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS
+
+_FLAGS_OF_MODES = {
+    'replicas_to_aggregate': 'sync',
+    'fetch_steps': 'async',
+    'push_steps': 'async',
+    'average_period': 'average',
+}
+_TASK_FLAG = re.compile('--?(ps_hosts|worker_hosts|job_name|task_index)(=.*)?', re.DOTALL)
+_FRESH = re.compile('--?(no)?fresh(=.*)?')
+_NUM_GPUS = re.compile(r'(?:^|\s)--?num_gpus[= ]([1-9]\d*)(?!\S)')
 
 
 def define():
@@ -134,7 +145,16 @@ def strategy_from_flags(cluster):
         FLAGS.push_steps,
         FLAGS.average_period,
     )
-    strategy.check()
+    for name, own_mode in _FLAGS_OF_MODES.items():
+        if mode != own_mode and FLAGS[name].value != FLAGS[name].default:
+            raise UserError(
+                f'--{name} has no effect with --mode={mode}: leave it out, or give --mode={own_mode}'
+            )
+    if strategy.num_aggregated > strategy.num_workers:
+        raise UserError(
+            f'--replicas_to_aggregate={strategy.replicas_to_aggregate} is more than the {strategy.num_workers} workers: give at '
+            'most their number'
+        )
     if FLAGS.deterministic and (mode == 'async' or strategy.num_aggregated < strategy.num_workers):
         raise UserError(
             '--mode=async and --replicas_to_aggregate make the order of the gradients random: leave them out, or leave '
@@ -146,3 +166,38 @@ def strategy_from_flags(cluster):
 def timeouts_from_flags():
     """Return the Timeouts of the flags."""
     return Timeouts(FLAGS.connect_timeout_secs, FLAGS.stall_timeout_secs)
+
+
+class TrainerCommand:
+    """Command of each task that the launcher starts.
+
+    Attributes:
+      num_gpus: the number of GPUs of each worker.
+    """
+
+    def __init__(self, trainer, trainer_flags):
+        """Make the commands.
+
+        Args:
+          trainer: list of strings, the command without flags.
+          trainer_flags: list of strings, the flags of every task.
+
+        Raises:
+          UserError: the launcher itself sets one of the flags.
+        """
+        for flag in trainer_flags:
+            if _TASK_FLAG.fullmatch(flag):
+                raise UserError(f'{flag} is set by the launcher, for each task: leave it out')
+        self._trainer, self._trainer_flags = trainer, trainer_flags
+        # The last flag is valid. The trainer rejects malformed numbers.
+        numbers = _NUM_GPUS.findall(' '.join(trainer_flags))
+        self.num_gpus = int(numbers[-1]) if numbers else 1
+
+    def __call__(self, cluster, task, has_begun):
+        """Return the command of a Task; a run that has begun is resumed."""
+        own = [f'--{job}_hosts={",".join(hosts)}' for job, hosts in cluster.spec.items()]
+        own += [f'--job_name={task.job_name}', f'--task_index={task.index}']
+        others = self._trainer_flags
+        if has_begun:  # --fresh, possibly from a --flagfile, would move the run aside.
+            others = [flag for flag in others if not _FRESH.fullmatch(flag)] + ['--nofresh']
+        return self._trainer + own + others

@@ -129,21 +129,21 @@ def check_directories_differ(name, *others):
             )
 
 
-def prepare():
+def dataset_from_flags():
     """Return the Dataset of --dataset; download or generate it if it is missing.
 
     Raises:
-      UserError: the parent of --data_dir does not exist; see also `make`.
+      UserError: the parent of --data_dir does not exist; see also `obtain`.
     """
     path = os.path.abspath(data_dir(FLAGS.dataset))
     directories.check_exists(os.path.dirname(path), 'make it, or give another --data_dir')
     if not os.path.exists(path):
         # Show a mistyped name.
         print(f'Creating the directory {path} for the data set')
-    return make(FLAGS.dataset, is_explicit=not FLAGS['dataset'].using_default_value)
+    return obtain(FLAGS.dataset, is_explicit=not FLAGS['dataset'].using_default_value)
 
 
-def make(dataset_name, is_explicit=True):
+def obtain(dataset_name, is_explicit=True):
     """Return a Dataset; download or generate it if it is missing.
 
     Args:

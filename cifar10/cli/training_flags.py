@@ -1,126 +1,37 @@
-"""Flags of training and hyperparameters, and the resulting HParams."""
+"""Flags of training and hyperparameters, and the resulting HParams and RunSettings."""
 
+import dataclasses
 import math
+from typing import Optional
 
 from absl import flags
 
 from cifar10.cli import data_flags
-from cifar10.config import (
-    CHOICES,
-    CLASSIC,
-    CONDITIONAL_HPARAMS,
-    MAX_STEPS,
-    RECIPES,
-    VARIABLE_STRATEGIES,
-    Intervals,
-)
+from cifar10.config import CLASSIC, HPARAMS, RECIPES, VARIABLE_STRATEGIES, RunSettings
 from cifar10.errors import UserError
 from cifar10.system import directories
 
 FLAGS = flags.FLAGS
 
 MAX_DEVICES = 64
-_TINY, _HUGE = 1e-9, 1e9  # prevent overflow and division by zero
-
-_HPARAMS = {  # help, lower bound, upper bound
-    'optimizer': [
-        'Optimizer: gradient_descent, momentum (Nesterov) or muon (orthogonalized momentum)'
-    ],
-    'schedule': [
-        'Learning rate schedule: staircase decays at intervals, without end; linear rises, then falls to 0'
-    ],
-    'lr_scaling': [
-        'Scaling of the learning rates: none, or linear (factor: examples per step / batch size of the recipe)'
-    ],
-    'batch_size': ('Examples per tower per step', 1, 2**20),
-    'initial_learning_rate': (
-        'Highest learning rate; muon: only for the biases and the output layer',
-        _TINY,
-        _HUGE,
-    ),
-    'momentum': ('Momentum; only with --optimizer=momentum or muon', 0, 1 - 1e-7),
-    'matrix_learning_rate': (
-        "muon: highest learning rate of the hidden layers' weights. It is the root mean square of an update",
-        _TINY,
-        _HUGE,
-    ),
-    'matrix_weight_decay': (
-        'muon: weight decay of the hidden layers per step, as a multiple of their learning rate',
-        0,
-        _HUGE,
-    ),
-    'num_epochs_per_decay': ('staircase: epochs between two decays', 1e-3, _HUGE),
-    'learning_rate_decay_factor': ('staircase: factor of each decay', _TINY, 1),
-    'warmup_epochs': (
-        'linear: epochs of warm-up. --epochs without --warmup_epochs scales the default',
-        0,
-        _HUGE,
-    ),
-    'epochs': ('Epochs of the run and of the linear schedule; inf means no end', _TINY, math.inf),
-    'fc_weight_decay': (
-        'Factor of the weight decay in the loss, for the fully connected hidden layers',
-        0,
-        _HUGE,
-    ),
-    'label_smoothing': ('Fraction of each label that is spread evenly over all classes', 0, 1),
-    'moving_average_decay': ('Decay of the moving averages, if moving_average_fraction is 0', 0, 1),
-    'moving_average_fraction': (
-        'If F > 0, the decay of the moving averages is 1 - 1 / (F * steps of the run)',
-        0,
-        1,
-    ),
-    'contrast': ('Contrast factors are drawn from 1 - contrast to 1 + contrast', 0, 1),
-}
+_LARGEST_FINITE = 2**31 - 1
+_SETTINGS = {field.name: field for field in dataclasses.fields(RunSettings)}
+_RUN_SETTINGS = ['max_steps', 'log_frequency', 'save_summaries_steps', 'save_checkpoint_steps']
+_THREADS = ['intra_op_threads', 'inter_op_threads', 'num_preprocess_threads']
 
 
 def define():
     """Define the flags of training on one device."""
     data_flags.define()
     define_run()
-    define_recipe()
+    define_hparams()
     define_threads()
     flags.DEFINE_boolean(
         'fresh', False, 'Move an existing run to TRAIN_DIR.DATE-TIME and start a new one.'
     )
-    data_flags.define_integer(
-        'max_to_keep',
-        Intervals().max_to_keep,
-        'Number of latest checkpoints to keep; 0 keeps all.',
-        0,
-    )
-    data_flags.define_integer(
-        'eval_every',
-        None,
-        'Steps between two evaluations on the test images; 0 disables evaluation. Default: only the '
-        'last checkpoint is evaluated.',
-        0,
-    )
-    flags.DEFINE_boolean(
-        'keep_best',
-        False,
-        'Also keep the checkpoint with the best precision on the test images, as best.ckpt-STEP. The best of several '
-        'precisions is partly luck: choose with a data set of `cifar10_dataset.py holdout`, then evaluate once on the '
-        'test images. Without --eval_every, every checkpoint is evaluated.',
-    )
-    data_flags.define_integer(
-        'profile_step',
-        None,
-        'Step to trace. Perfetto and chrome://tracing show TRAIN_DIR/trace-STEP.json.',
-        1,
-    )
-    data_flags.define_integer(
-        'seed',
-        None,
-        'Seed of initial values and distortions. The order of the examples depends on the timing of '
-        'threads, unless --deterministic is given.',
-        0,
-    )
-    flags.DEFINE_boolean(
-        'deterministic',
-        False,
-        'Make runs of the same command on one machine equal, bit for bit. Needs --seed; CPU only.',
-    )
-    flags.DEFINE_boolean('log_device_placement', False, 'Print the device of every operation.')
+    for name in _SETTINGS:
+        if name not in FLAGS:
+            _define_setting(name)
 
 
 def define_run():
@@ -131,25 +42,83 @@ def define_run():
         'Directory of checkpoints and summaries; an existing run is resumed.',
         directories.check_checkpoint_dir,
     )
-    intervals = Intervals()
-    data_flags.define_integer(
-        'max_steps', MAX_STEPS, 'Last step of the run. A resumed run continues the count.', 1
-    )
-    for name, description in [
-        ('log_frequency', 'log lines'),
-        ('save_summaries_steps', 'summaries'),
-        ('save_checkpoint_steps', 'checkpoints'),
-    ]:
-        data_flags.define_integer(
-            name, getattr(intervals, name), f'Steps between two {description}.', 1
-        )
+    for name in _RUN_SETTINGS:
+        _define_setting(name)
+
+
+def define_threads():
+    """Define --intra_op_threads, --inter_op_threads and --num_preprocess_threads."""
+    for name in _THREADS:
+        _define_setting(name)
+
+
+def define_hparams():
+    """Define the flags of HParams. Without a flag, the recipe decides."""
+    for name, field in HPARAMS.items():
+        if name == 'recipe':
+            _define(field, field.default, '')
+        else:
+            _define(field, None, _condition(field) + _defaults(name))
 
 
 def define_batch_size():
     """Define --batch_size, for scripts without --recipe."""
-    data_flags.define_integer(
-        'batch_size', CLASSIC.batch_size, 'Examples per tower per step.', 1, 2**20
+    _define(HPARAMS['batch_size'], CLASSIC.batch_size, '')
+
+
+def _define_setting(name):
+    field = _SETTINGS[name]
+    _define(field, field.default, '')
+
+
+def _define(field, default, appendix):
+    """Define the flag of a field of HParams or RunSettings.
+
+    Args:
+      field: the field.
+      default: the default of the flag.
+      appendix: the end of the help.
+    """
+    name, metadata = field.name, field.metadata
+    description = f'{metadata["help"]}.{appendix}'
+    if field.type is bool:
+        flags.DEFINE_boolean(name, default, description)
+    elif field.type is str:
+        flags.DEFINE_enum(name, default, metadata['choices'], description)
+    else:
+        is_int = field.type in (int, Optional[int])
+        define_number = flags.DEFINE_integer if is_int else flags.DEFINE_float
+        bounds = {'lower_bound': metadata['low'], 'upper_bound': metadata['high']}
+        define_number(name, default, description, **bounds)
+        is_limit = metadata['high'] == math.inf
+        hint = f'must be at most {_LARGEST_FINITE}, or inf' if is_limit else 'is not a number'
+        flags.register_validator(name, _is_valid_number, hint)
+
+
+def _is_valid_number(value):
+    """Return False for NaN, and for a finite number that could overflow."""
+    return value is None or value <= _LARGEST_FINITE or value == math.inf
+
+
+def _condition(field):
+    """Return the part of the help about the hyperparameter that gives this one an effect."""
+    if field.metadata['only_with'] is None:
+        return ''
+    other, values = field.metadata['only_with']
+    return f' Only with --{other}={_alternatives(values)}.'
+
+
+def _alternatives(values):
+    return ' or '.join(f'{value:g}' if isinstance(value, float) else value for value in values)
+
+
+def _defaults(name):
+    defaults = ', '.join(
+        f'{recipe} {getattr(hparams, name)}'
+        for recipe, hparams in RECIPES.items()
+        if hparams.has_effect(name)
     )
+    return f' Default: {defaults}.'
 
 
 def define_num_gpus():
@@ -192,16 +161,6 @@ def define_variable_strategy():
     )
 
 
-def define_threads():
-    """Define --intra_op_threads, --inter_op_threads and --num_preprocess_threads."""
-    for name, description in [
-        ('intra_op_threads', 'within an operation'),
-        ('inter_op_threads', 'across operations'),
-        ('num_preprocess_threads', 'that fill the prefetch queue'),
-    ]:
-        data_flags.define_integer(name, 0, f'Threads {description}; 0 means automatic.', 0, 1024)
-
-
 def check_run():
     """Raise UserError if --train_dir and --data_dir are the same directory."""
     data_flags.check_directories_differ('train_dir', 'data_dir')
@@ -230,37 +189,12 @@ def check():
             )
 
 
-def define_recipe():
-    """Define the flags of HParams, one per field."""
-    flags.DEFINE_enum(
-        'recipe',
-        CLASSIC.recipe,
-        list(RECIPES),
-        'Set of hyperparameters: classic, fast or best. The flag of a hyperparameter overrides it.',
-    )
-    for name, (description, *bounds) in _HPARAMS.items():
-        _define_hparam(name, getattr(CLASSIC, name), description + '.' + _defaults(name), *bounds)
-
-
-def _define_hparam(name, default, description, lower_bound=None, upper_bound=None):
-    """Define the flag of a hyperparameter, of the type of `default`."""
-    if isinstance(default, str):
-        flags.DEFINE_enum(name, None, CHOICES[name], description)
-    else:
-        define = flags.DEFINE_integer if isinstance(default, int) else flags.DEFINE_float
-        define(name, None, description, lower_bound=lower_bound, upper_bound=upper_bound)
-        flags.register_validator(
-            name, lambda value: value is None or not math.isnan(value), 'is not a number'
-        )
-
-
-def _defaults(name):
-    defaults = ', '.join(
-        f'{recipe} {getattr(hparams, name)}'
-        for recipe, hparams in RECIPES.items()
-        if hparams.has_effect(name)
-    )
-    return f' Default: {defaults}.'
+def settings_from_flags():
+    """Return the RunSettings of the flags; a script may lack some of them."""
+    values = {name: FLAGS[name].value for name in _SETTINGS if name in FLAGS}
+    if values.get('keep_best') and values['eval_every'] is None:
+        values['eval_every'] = values['save_checkpoint_steps']
+    return RunSettings(**values)
 
 
 def hparams_from_flags(recorded=CLASSIC):
@@ -275,32 +209,18 @@ def hparams_from_flags(recorded=CLASSIC):
     Raises:
       UserError: flags contradict each other or have no effect.
     """
-    given = {name: FLAGS[name].value for name in _HPARAMS if FLAGS[name].value is not None}
-    recipe = RECIPES[FLAGS.recipe]
-    combined = recipe._replace(**given)
+    given = {name: FLAGS[name].value for name in HPARAMS if FLAGS[name].value is not None}
+    recipe = RECIPES[given.pop('recipe')]
+    combined = dataclasses.replace(recipe, **given)
     if combined.schedule_ends and 'warmup_epochs' not in given and math.isfinite(combined.epochs):
-        if recorded.schedule_ends and recorded.recipe == recipe.recipe:
-            combined = combined._replace(warmup_epochs=recorded.warmup_epochs)
-            if combined.warmup_epochs >= combined.epochs:
-                raise UserError(
-                    f'--epochs={combined.epochs:g} ends the run within its recorded warm-up of {combined.warmup_epochs:g} '
-                    'epochs: give more --epochs, another --warmup_epochs, or --fresh to start a new run'
-                )
-        else:
-            share = recipe.warmup_epochs / recipe.epochs
-            # removes the rounding error of 0.3 * 3 / 32
-            combined = combined._replace(warmup_epochs=round(share * combined.epochs, 9))
+        combined = _with_warmup(combined, recorded)
     for name in given:
         if not combined.has_effect(name):
-            condition, values = CONDITIONAL_HPARAMS[name]
+            other, values = HPARAMS[name].metadata['only_with']
             raise UserError(
-                f'--{name} has no effect with --{condition}={getattr(combined, condition)}: leave it out, or give '
-                f'--{condition}={" or ".join(map(str, values))}'
+                f'--{name} has no effect with --{other}={getattr(combined, other)}: leave it out, or give '
+                f'--{other}={_alternatives(values)}'
             )
-    if _HUGE < combined.epochs < math.inf:
-        raise UserError(
-            f'--epochs={combined.epochs:g} is too large: give inf for a run without end'
-        )
     if combined.schedule_ends and not combined.warmup_epochs < combined.epochs < math.inf:
         raise UserError(
             f'--schedule={combined.schedule} does not work with --epochs={combined.epochs:g}: '
@@ -312,3 +232,18 @@ def hparams_from_flags(recorded=CLASSIC):
             '--moving_average_fraction=0'
         )
     return combined
+
+
+def _with_warmup(hparams, recorded):
+    """Return HParams with the warm-up of the resumed run, or a share of `epochs`."""
+    recipe = RECIPES[hparams.recipe]
+    if not (recorded.schedule_ends and recorded.recipe == hparams.recipe):
+        share = recipe.warmup_epochs / recipe.epochs
+        # removes the rounding error of 0.3 * 3 / 32
+        return dataclasses.replace(hparams, warmup_epochs=round(share * hparams.epochs, 9))
+    if recorded.warmup_epochs >= hparams.epochs:
+        raise UserError(
+            f'--epochs={hparams.epochs:g} ends the run within its recorded warm-up of {recorded.warmup_epochs:g} '
+            'epochs: give more --epochs, another --warmup_epochs, or --fresh to start a new run'
+        )
+    return dataclasses.replace(hparams, warmup_epochs=recorded.warmup_epochs)

@@ -3,18 +3,18 @@
 A trainer prints the plan at the start and writes it for TensorBoard.
 """
 
+import dataclasses
 import math
 
 from absl import flags
 
 from cifar10 import optimizer, placement
 from cifar10.cli import data_flags, program, training_flags
-from cifar10.config import CLASSIC, Intervals
+from cifar10.config import CLASSIC
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint_files, run_directory
+from cifar10.runs import checkpoint_files, run_record
 from cifar10.system import machine
-from cifar10.system.machine import Threads
 from cifar10.training import Job
 
 FLAGS = flags.FLAGS
@@ -23,16 +23,7 @@ FLAGS = flags.FLAGS
 _SMALL_BATCH = 1024
 
 
-def threads():
-    """Return the Threads of the flags."""
-    return Threads(
-        intra_op=FLAGS.intra_op_threads,
-        inter_op=FLAGS.inter_op_threads,
-        prefetch=FLAGS.num_preprocess_threads,
-    )
-
-
-def prepare(
+def job_from_flags(
     num_devices=1,
     devices_per_tower=1,
     variable_strategy=None,
@@ -54,7 +45,7 @@ def prepare(
     """
     recorded = CLASSIC
     if resumes and not FLAGS.fresh and checkpoint_files.candidates(FLAGS.train_dir):
-        recorded = run_directory.read_hparams(FLAGS.train_dir)
+        recorded = run_record.read_hparams(FLAGS.train_dir)
     hparams = training_flags.hparams_from_flags(recorded)
     check_division(num_devices, devices_per_tower)
     devices = placement.tower_devices(num_devices)
@@ -62,24 +53,15 @@ def prepare(
         raise UserError(
             '--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1'
         )
-    data = data_flags.prepare()
+    data = data_flags.dataset_from_flags()
     check_batch_size(hparams.batch_size, data)
-    intervals = {name: FLAGS[name].value for name in Intervals._fields}
-    if FLAGS.keep_best and FLAGS.eval_every is None:
-        intervals['eval_every'] = FLAGS.save_checkpoint_steps
     return Job(
-        dataset=data,
-        hparams=hparams,
-        devices=devices,
-        requested_threads=threads(),
-        max_steps=FLAGS.max_steps,
-        intervals=Intervals(**intervals),
-        seed=FLAGS.seed,
-        deterministic=FLAGS.deterministic,
-        log_device_placement=FLAGS.log_device_placement,
-        devices_per_tower=devices_per_tower,
-        variable_strategy=variable_strategy
-        or ('first_device' if machine.is_gpu(devices[0]) else 'cpu'),
+        data,
+        hparams,
+        devices,
+        training_flags.settings_from_flags(),
+        devices_per_tower,
+        variable_strategy or ('first_device' if machine.is_gpu(devices[0]) else 'cpu'),
         **cluster_fields,
     )
 
@@ -107,24 +89,24 @@ def check_division(num_devices, devices_per_tower):
         )
 
 
-def print_plan(job, run, cluster_line=None):
-    """Print the plan; the run writes it for the tab Text of TensorBoard.
+def print_plan(job, first_step, cluster_line=None):
+    """Print the plan, and return its lines.
 
     Args:
       job: a Job.
-      run: a ChiefRun or a WorkerRun.
+      first_step: the global step at which training starts.
       cluster_line: for a worker of a cluster, the line of `describe_cluster`.
     """
     lines = [cluster_line] if cluster_line else []
-    lines += _plan_lines(job, run.first_step, not cluster_line)
+    lines += _plan_lines(job, first_step, not cluster_line)
     print('\n'.join(lines))
-    run.plan = lines
+    return lines
 
 
 def _plan_lines(job, first_step, is_single_process):
     """Return the lines of the plan."""
     run_length, hparams, threads = job.run_length, job.hparams, job.threads
-    profile_step = job.intervals.profile_step
+    settings = job.settings
     lines = [
         program.versions(job.session_config),
         f'Data: {job.num_examples} examples of {dataset.format_class_names(job.dataset.class_names)} in {job.dataset.directory}',
@@ -139,22 +121,22 @@ def _plan_lines(job, first_step, is_single_process):
         'Recipe: ' + _recipe(hparams),
         f'Learning rate: {_learning_rate(run_length, hparams)} (--lr_scaling={hparams.lr_scaling})',
         f'End: step {run_length.last_step}, epoch {run_length.epoch_at(run_length.last_step):.1f}',
-        'Evaluation: ' + _evaluation(job.intervals),
+        'Evaluation: ' + _evaluation(settings),
     ]
-    if profile_step:
-        is_profiled = first_step < profile_step <= run_length.last_step
+    if settings.profile_step:
+        is_profiled = first_step < settings.profile_step <= run_length.last_step
         lines.append(
-            f'Trace: step {profile_step}'
+            f'Trace: step {settings.profile_step}'
             if is_profiled
-            else f'Trace: none (--profile_step={profile_step} is outside steps {first_step + 1} to {run_length.last_step})'
+            else f'Trace: none (--profile_step={settings.profile_step} is outside steps {first_step + 1} to {run_length.last_step})'
         )
-    if job.seed is not None:
+    if settings.seed is not None:
         fixed = (
             'deterministic on this machine'
-            if job.deterministic
+            if settings.deterministic
             else 'for initial values and distortions, not for the order of the examples'
         )
-        lines.append(f'Seed: {job.seed}, {fixed}')
+        lines.append(f'Seed: {settings.seed}, {fixed}')
     return lines
 
 
@@ -182,7 +164,7 @@ def _placement(job, is_single_process):
 def _recipe(hparams):
     """Return the recipe and its differences from the classic recipe."""
     differences = []
-    for name, classic in CLASSIC._asdict().items():
+    for name, classic in dataclasses.asdict(CLASSIC).items():
         value = getattr(hparams, name)
         if name == 'recipe' or not hparams.has_effect(name):
             continue
@@ -212,19 +194,19 @@ def _learning_rate(run_length, hparams):
     )
 
 
-def _evaluation(intervals):
-    if intervals.eval_every == 0:
+def _evaluation(settings):
+    if settings.eval_every == 0:
         return 'none (--eval_every=0)'
-    if intervals.eval_every is None:
+    if settings.eval_every is None:
         return 'test images, last checkpoint (--eval_every=N: also every N steps)'
     kept = (
         '; keeps the checkpoint that is best on the test images (--keep_best): its precision is partly luck, and '
         '`cifar10_dataset.py holdout` makes a data set to choose with'
-        if intervals.keep_best
+        if settings.keep_best
         else ''
     )
     return (
-        f'test images, every {intervals.eval_every} steps and last checkpoint{kept}; examples/sec and the time left include '
+        f'test images, every {settings.eval_every} steps and last checkpoint{kept}; examples/sec and the time left include '
         'the evaluations during training'
     )
 

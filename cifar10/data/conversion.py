@@ -56,7 +56,7 @@ def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=Fa
             errors.warn(f'{damaged} is left out: {reason}')
         if failures and strict:
             raise UserError(
-                f'Nothing was written because of unusable files ({len(failures)}): repair or remove them, or leave out --strict'
+                f'Nothing was written because of unusable files ({len(failures)}): repair or remove them, or leave out strict'
             )
         damaged_paths = {damaged for damaged, _ in failures}
         labels_with_images = {label for path, label in train if path not in damaged_paths}
@@ -67,8 +67,8 @@ def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=Fa
                 )
         if all(path in damaged_paths for path, _ in test):
             raise UserError('There is no usable test image: add images')
-        fraction = '' if test_fraction is None else f'--test_fraction={test_fraction:g} '
-        origin = f'{os.path.abspath(images_dir)}, converted with {fraction}--seed={seed}'
+        fraction = '' if test_fraction is None else f'test_fraction={test_fraction:g} '
+        origin = f'{os.path.abspath(images_dir)}, converted with {fraction}seed={seed}'
         dataset_writer.write_dataset_info(directory, class_names, origin)
     return len(failures)
 
@@ -92,7 +92,7 @@ def find_images(images_dir, test_fraction, seed):
     top, test_dir, class_names = _find_splits(images_dir)
     if test_dir and test_fraction is not None:
         raise UserError(
-            f'--test_fraction has no effect, because {test_dir} holds the test images: leave it out'
+            f'test_fraction has no effect, because {test_dir} holds the test images: leave it out'
         )
     test_fraction = TEST_FRACTION if test_fraction is None else test_fraction
     try:

@@ -124,7 +124,7 @@ def write_contact_sheet(dataset, path):
     encode = tf.image.encode_png if path.lower().endswith('.png') else tf.image.encode_jpeg
     with tf.Graph().as_default(), tf.Session() as session:
         content = session.run(encode(contact_sheet(dataset)))
-    files.atomic_write(path, content, 'name another file with --contact_sheet_file')
+    files.atomic_write(path, content, 'name another file')
     shown = '' if dataset.num_classes <= _MAX_ROWS else f', the first {_MAX_ROWS}'
     print(
         f'Contact sheet, one row per class{shown}, training images on the left, test images on the right: {path}'

@@ -184,7 +184,7 @@ def hold_out(source, path, num_examples, seed):
             train.write(labels[~chosen], images[~chosen])
             test.write(labels[chosen], images[chosen])
         source_dir = os.path.abspath(source.directory)
-        origin = f'the training images of {source_dir}, held out with --num_examples={num_examples} --seed={seed}'
+        origin = f'the training images of {source_dir}, held out with num_examples={num_examples} seed={seed}'
         write_dataset_info(directory, names, origin)
 
 
@@ -198,7 +198,7 @@ def _select_held_out(split, num_examples, rng):
     most = np.maximum(counts - 1, 0).sum()
     if num_examples > most:
         raise UserError(
-            f'--num_examples={num_examples} leaves a class without a training image: give at most {most}'
+            f'num_examples={num_examples} leaves a class without a training image: give at most {most}'
         )
     labels = np.concatenate([labels for labels, _ in verification.read_examples(split)])
     by_class = np.argsort(labels, kind='stable')

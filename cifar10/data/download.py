@@ -64,11 +64,11 @@ def obtain(source, data_dir, data_url=None):
             transport.Download(source, parent, [data_url] if data_url else source.urls).run()
         except ConnectionError as error:
             names = ' or '.join(archive.name for archive in source.archives)
-            remedies = ['check the network' + (', or leave out --data_url' if data_url else '')]
+            remedies = ['check the network' + (', or leave out data_url' if data_url else '')]
             remedies += [f'replace the copy that was found: {damage}'] if damage else []
             remedies += [
                 f'put {names} into {parent}',
-                'or use `cifar10_train.py --dataset=synthetic`',
+                'or use the synthetic data set',
             ]
             raise UserError(f'Cannot download {error}: {"; ".join(remedies)}')
         _use_copy_beside(source, directory)

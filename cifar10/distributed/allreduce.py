@@ -14,24 +14,24 @@ _GROUP_KEY = 1  # all workers
 _GRADIENT_KEY = 1  # instance key of the gradients; the next keys are for initial values
 
 
-def update(replica, unused_copies, gradients, unused_learning_rate, apply_gradients):
+def update(worker, unused_copies, own_gradients, unused_learning_rate, apply_gradients):
     """Return the Update of a worker; see synchronous.update."""
-    variables = [variable for _, variable in gradients]
-    flat = exchange.flatten([gradient for gradient, _ in gradients])
-    means = exchange.unflatten(_all_reduce(replica, flat, _GRADIENT_KEY, 'Div'), variables)
+    variables = [variable for _, variable in own_gradients]
+    flat = exchange.flatten([gradient for gradient, _ in own_gradients])
+    means = exchange.unflatten(_all_reduce(worker, flat, _GRADIENT_KEY, 'Div'), variables)
     gradients = list(zip(means, variables))
     train_op = apply_gradients(gradients)
     init_ops = []
     for instance_key, variable in enumerate(tf.global_variables(), _GRADIENT_KEY + 1):
         # Broadcast the chief's value: the other workers add zeros.
         value = variable.read_value()
-        own = value if replica.task.is_chief else tf.zeros_like(value)
-        init_ops.append(variable.assign(_all_reduce(replica, own, instance_key)))
+        own = value if worker.task.is_chief else tf.zeros_like(value)
+        init_ops.append(variable.assign(_all_reduce(worker, own, instance_key)))
     return exchange.Update(train_op, gradients, tf.group(*init_ops), chief_init_op=tf.no_op())
 
 
-def _all_reduce(replica, tensor, instance_key, final_op='Id'):
-    num_workers = replica.strategy.num_workers
+def _all_reduce(worker, tensor, instance_key, final_op='Id'):
+    num_workers = worker.strategy.num_workers
     if num_workers == 1:
         return tensor
     return collective_ops.all_reduce(tensor, num_workers, _GROUP_KEY, instance_key, 'Add', final_op)

@@ -13,9 +13,9 @@ from cifar10.distributed.variable_placement import shared_variable
 from cifar10.hooks import session_hooks
 
 
-def update(replica, copies, gradients, learning_rate, apply_gradients):
+def update(worker, copies, gradients, learning_rate, apply_gradients):
     """Return the Update of a worker; see synchronous.update."""
-    strategy, global_step = replica.strategy, tf.train.get_global_step()
+    strategy, global_step = worker.strategy, tf.train.get_global_step()
     descend = copies.descend(gradients, learning_rate) if strategy.fetch_steps > 1 else tf.no_op()
     accumulators = []
     if strategy.push_steps > 1:
@@ -40,11 +40,9 @@ def update(replica, copies, gradients, learning_rate, apply_gradients):
         reset_ops = [_reset(accumulator) for accumulator in accumulators]
     with tf.control_dependencies(reset_ops):
         staleness = tf.identity(update_step - 1 - copies.step.read_value(), name='staleness')
-    stats = [
-        staleness_stats(replica.state_tasks[0], worker) for worker in replica.cluster.worker_tasks
-    ]
-    with tf.control_dependencies([_add_staleness(stats[replica.task.index], staleness)]):
-        train_op = exchange.publish_step(replica.state_tasks, [], update_step)
+    stats = [staleness_stats(worker.state_tasks[0], task) for task in worker.cluster.worker_tasks]
+    with tf.control_dependencies([_add_staleness(stats[worker.task.index], staleness)]):
+        train_op = exchange.publish_step(worker.state_tasks, [], update_step)
     fetch = copies.fetch()
     return exchange.Update(
         train_op,
@@ -52,8 +50,8 @@ def update(replica, copies, gradients, learning_rate, apply_gradients):
         worker_init_op=tf.no_op(),
         chief_init_op=tf.group(*(worker_stats.initializer for worker_stats in stats)),
         hooks=[
-            _LocalSteps(replica, fetch, local_op),
-            StalenessHook(replica, staleness, update_step),
+            _LocalSteps(worker, fetch, local_op),
+            StalenessHook(worker, staleness, update_step),
         ],
         summaries=_summaries(stats),
     )
@@ -72,27 +70,27 @@ def _total(accumulator, gradient, copy):
 class _LocalSteps(tf.train.SessionRunHook):
     """Hook for the local steps between two pushes, and for fetches of the weights."""
 
-    def __init__(self, replica, fetch, local_op):
-        self._replica, self._fetch, self._local_op = replica, fetch, local_op
+    def __init__(self, worker, fetch, local_op):
+        self._worker, self._fetch, self._local_op = worker, fetch, local_op
         self._steps = 0
 
     def before_run(self, run_context):
         """Run all steps before the push; fetch the weights every fetch_steps steps."""
-        strategy = self._replica.strategy
+        strategy = self._worker.strategy
         for i in range(strategy.push_steps):
             if i:
                 run_context.session.run(self._local_op)
-                self._replica.report_local_step()
+                self._worker.report_local_step()
             if self._steps % strategy.fetch_steps == 0:
                 run_context.session.run(self._fetch)
             self._steps += 1
 
 
-def staleness_stats(state_task, worker):
+def staleness_stats(state_task, worker_task):
     """Return a worker's int64 [3] variable: updates, sum and maximum of staleness."""
     with tf.device(state_task.device):
         zeros = tf.zeros([3], tf.int64)
-    return shared_variable(state_task.device, f'staleness/worker_{worker.index}', zeros)
+    return shared_variable(state_task.device, f'staleness/worker_{worker_task.index}', zeros)
 
 
 def _add_staleness(worker_stats, staleness):
@@ -120,10 +118,10 @@ class StalenessHook(tf.train.SessionRunHook):
     Staleness is the number of updates between a worker's fetch and its update.
     """
 
-    def __init__(self, replica, staleness, step):
+    def __init__(self, worker, staleness, step):
         self._fetches = [staleness, step]
-        self._every_n_steps = replica.job.intervals.log_frequency
-        self._last_printed_step = replica.run.first_step
+        self._every_n_steps = worker.job.settings.log_frequency
+        self._last_printed_step = worker.first_step
         self._values = []
 
     def before_run(self, run_context):

@@ -20,12 +20,12 @@ _MIN_TIMEOUT_SECS = 10  # minimum of later rounds
 _TIMEOUT_FACTOR = 2  # multiplies the time of the fastest worker
 
 
-def update(replica, unused_copies, gradients, unused_learning_rate, apply_gradients):
+def update(worker, unused_copies, gradients, unused_learning_rate, apply_gradients):
     """Return the Update of a worker; see synchronous.update.
 
     The train op runs the last step of a period and the exchange. A hook runs the other steps.
     """
-    ps_tasks, step = replica.state_tasks, tf.train.get_global_step()
+    ps_tasks, step = worker.state_tasks, tf.train.get_global_step()
     local_op = apply_gradients(gradients)
     averaged_variables = tf.trainable_variables() + tf.global_variables(
         '.*/ExponentialMovingAverage'
@@ -34,21 +34,20 @@ def update(replica, unused_copies, gradients, unused_learning_rate, apply_gradie
     with tf.control_dependencies([local_op]):
         parts, reached_step = _split(averaged_variables, len(ps_tasks)), step.read_value()
     assign_ops = [
-        buffer(ps_task, replica.task, part.shape).assign(part)
+        buffer(ps_task, worker.task, part.shape).assign(part)
         for ps_task, part in zip(ps_tasks, parts)
     ]
-    with tf.control_dependencies([exchange.report_arrival(replica, reached_step, assign_ops)]):
-        generation = exchange.wait_for_update(replica, newest_step.read_value, reached_step - 1)
+    with tf.control_dependencies([exchange.report_arrival(worker, reached_step, assign_ops)]):
+        generation = exchange.wait_for_update(worker, newest_step.read_value, reached_step - 1)
     with tf.control_dependencies([generation]):
         train_op = _assign_average(averaged_variables, ps_tasks, parts, step)
     init_ops = []
     for ps_task, part in zip(ps_tasks, _split(averaged_variables, len(ps_tasks))):
         init_ops.append(average(ps_task, part.shape).assign(part))
         init_ops += [
-            buffer(ps_task, worker, part.shape).initializer
-            for worker in replica.cluster.worker_tasks
+            buffer(ps_task, task, part.shape).initializer for task in worker.cluster.worker_tasks
         ]
-    with tf.control_dependencies([exchange.report_arrival(replica, tf.constant(-1, tf.int64), [])]):
+    with tf.control_dependencies([exchange.report_arrival(worker, tf.constant(-1, tf.int64), [])]):
         worker_init_op = _assign_average(averaged_variables, ps_tasks, parts, step)
     return exchange.Update(
         train_op,
@@ -56,24 +55,24 @@ def update(replica, unused_copies, gradients, unused_learning_rate, apply_gradie
         worker_init_op,
         tf.group(*init_ops),
         generation,
-        hooks=[_LocalSteps(replica, local_op, step)],
+        hooks=[_LocalSteps(worker, local_op, step)],
     )
 
 
 class _LocalSteps(tf.train.SessionRunHook):
     """Hook for all steps of a period but the last one."""
 
-    def __init__(self, replica, local_op, step):
-        self._replica, self._local_op, self._step = replica, local_op, step
+    def __init__(self, worker, local_op, step):
+        self._worker, self._local_op, self._step = worker, local_op, step
 
     def before_run(self, run_context):
         """Run local steps; the train op makes the last one of the period or run."""
-        remaining_steps = self._replica.job.run_length.last_step - run_context.session.run(
+        remaining_steps = self._worker.job.run_length.last_step - run_context.session.run(
             self._step
         )
-        for _ in range(min(self._replica.strategy.average_period, remaining_steps) - 1):
+        for _ in range(min(self._worker.strategy.average_period, remaining_steps) - 1):
             run_context.session.run(self._local_op)
-            self._replica.report_local_step()
+            self._worker.report_local_step()
 
 
 def _part(ps_task, name, shape):
@@ -83,9 +82,9 @@ def _part(ps_task, name, shape):
     return shared_variable(ps_task.device, full_name, initial)
 
 
-def buffer(ps_task, worker, shape=None):
+def buffer(ps_task, worker_task, shape=None):
     """Return the buffer on a parameter server for a part of a worker's weights."""
-    return _part(ps_task, f'worker_{worker.index}', shape)
+    return _part(ps_task, f'worker_{worker_task.index}', shape)
 
 
 def average(ps_task, shape=None):
@@ -132,7 +131,7 @@ def average_op(cluster, mask, step):
     averages = []
     for ps_task in cluster.ps_tasks:
         with tf.device(ps_task.device):
-            sent = [buffer(ps_task, worker).read_value() for worker in cluster.worker_tasks]
+            sent = [buffer(ps_task, task).read_value() for task in cluster.worker_tasks]
             averages.append(average(ps_task).assign(exchange.masked_mean(sent, mask)))
     with tf.control_dependencies(averages):
         return exchange.publish_step(cluster.ps_tasks, cluster.worker_tasks, step)
@@ -190,7 +189,7 @@ class WeightAverager:
         while True:
             self._arrivals.put(session.run(arrival).tolist())
 
-    def _count_arrival(self, generation, step, worker):
+    def _count_arrival(self, generation, step, worker_index):
         """Count an arrival of the newest generation; the worker becomes active."""
         if generation != self._generation:
             state = self._read_state()
@@ -200,14 +199,14 @@ class WeightAverager:
             self._min_timeout, self._round_start = _FIRST_ROUND_TIMEOUT_SECS, time.monotonic()
             self._active_workers, self._arrived = set(range(len(self._cluster.worker_tasks))), set()
             self._session = self._connect(self._graph, self._cluster.ps_tasks)
-        self._active_workers.add(worker)
+        self._active_workers.add(worker_index)
         if step > self._step:
             if not self._arrived:
                 now = time.monotonic()
                 timeout = max(self._min_timeout, _TIMEOUT_FACTOR * (now - self._round_start))
                 self._timeout = min(timeout, self._max_timeout)
                 self._deadline = now + self._timeout
-            self._arrived.add(worker)
+            self._arrived.add(worker_index)
             self._next_step = step
 
     def _average(self):

@@ -69,9 +69,9 @@ class Cluster(NamedTuple):
         return {job: list(hosts) for job, hosts in zip(JOBS, self) if hosts}
 
     @property
-    def flags_string(self):
-        """The flags that describe the cluster."""
-        return ' '.join(f'--{job}_hosts={",".join(hosts)}' for job, hosts in self.spec.items())
+    def addresses(self):
+        """Text with all addresses."""
+        return ' '.join(f'{job}_hosts={",".join(hosts)}' for job, hosts in self.spec.items())
 
     def address(self, task):
         """Return the 'host:port' of a Task."""
@@ -89,7 +89,7 @@ class Cluster(NamedTuple):
         """
         if not self.worker_hosts:
             raise UserError(
-                'No worker is given: name the workers with --worker_hosts=host:port,host:port or in TF_CONFIG'
+                'No worker is given: give worker_hosts=host:port,host:port, or set TF_CONFIG'
             )
         addresses = collections.Counter(self.ps_hosts + self.worker_hosts)
         for address, count in addresses.items():
@@ -104,7 +104,7 @@ class Cluster(NamedTuple):
                 )
         if task and task.job_name != EVALUATOR and task not in self.ps_tasks + self.worker_tasks:
             raise UserError(
-                f'There is no {task}: --{task.job_name}_hosts has {len(getattr(self, task.job_name + "_hosts"))} addresses, '
+                f'There is no {task}: {task.job_name}_hosts has {len(getattr(self, task.job_name + "_hosts"))} addresses, '
                 'and indexes begin at 0'
             )
 
@@ -130,8 +130,8 @@ class Strategy(NamedTuple):
         return self.replicas_to_aggregate or self.num_workers
 
     @property
-    def batches_per_step(self):
-        """The number of batches per global step, for workers with one tower."""
+    def batches_per_tower(self):
+        """The number of batches per step for each tower of a worker."""
         return {'sync': self.num_aggregated, 'async': self.push_steps}.get(
             self.mode, self.num_workers
         )
@@ -140,24 +140,6 @@ class Strategy(NamedTuple):
     def steps_per_execution(self):
         """The number of global steps per session run of a worker's train op."""
         return self.average_period if self.mode == 'average' else 1
-
-    def check(self):
-        """Raise UserError for a number that has no effect or is too large."""
-        for name, mode in [
-            ('replicas_to_aggregate', 'sync'),
-            ('fetch_steps', 'async'),
-            ('push_steps', 'async'),
-            ('average_period', 'average'),
-        ]:
-            if self.mode != mode and getattr(self, name) != self._field_defaults[name]:
-                raise UserError(
-                    f'--{name} has no effect with --mode={self.mode}: leave it out, or give --mode={mode}'
-                )
-        if self.num_aggregated > self.num_workers:
-            raise UserError(
-                f'--replicas_to_aggregate={self.replicas_to_aggregate} is more than the {self.num_workers} workers: give at '
-                'most their number'
-            )
 
 
 def from_tf_config(text):

@@ -4,6 +4,7 @@ Each parameter server, or in an all-reduce the chief, holds a copy. A copy ends 
 """
 
 import contextlib
+import dataclasses
 import json
 import reprlib
 import threading
@@ -40,26 +41,26 @@ def variable(state_task, name, initial=0):
     return shared_variable(state_task.device, full_name, initial)
 
 
-def token_queue(state_task, worker):
+def token_queue(state_task, worker_task):
     """Return the queue of tokens that wake a waiting worker."""
     with tf.device(state_task.device):
-        return tf.FIFOQueue(-1, [tf.int64], [[]], shared_name=f'tokens_{worker.index}')
+        return tf.FIFOQueue(-1, [tf.int64], [[]], shared_name=f'tokens_{worker_task.index}')
 
 
 class ClusterStateVariables:
     """Access to the cluster state on all its tasks, in a session of its own."""
 
-    def __init__(self, state_tasks, workers, connect):
+    def __init__(self, state_tasks, worker_tasks, connect):
         """Build the graph.
 
         Args:
           state_tasks: the Tasks that hold the cluster state.
-          workers: the Tasks of the workers.
+          worker_tasks: the Tasks of the workers.
           connect: a function that makes a tf.Session for a graph.
         """
-        self._first_task, self._workers = state_tasks[0], workers
+        self._first_task, self._worker_tasks = state_tasks[0], worker_tasks
         self._connect, self._session = connect, None
-        self._empty = ClusterState(left=[0] * len(workers))._asdict()
+        self._empty = ClusterState(left=[0] * len(worker_tasks))._asdict()
         with tf.Graph().as_default() as self._graph:
             self._variables = [
                 {name: variable(state_task, name, value) for name, value in self._empty.items()}
@@ -80,12 +81,12 @@ class ClusterStateVariables:
             ]
         )
 
-    def set_left(self, worker, value):
+    def set_left(self, worker_task, value):
         """Write `left` of a worker to every task."""
         self._run(
             lambda session: session.run(
                 [
-                    tf.scatter_update(variables['left'], worker.index, value)
+                    tf.scatter_update(variables['left'], worker_task.index, value)
                     for variables in self._variables
                 ]
             )
@@ -108,7 +109,7 @@ class ClusterStateVariables:
         """Wake every waiting worker to read the cluster state."""
         self._run(
             lambda session: session.run(
-                [token_queue(self._first_task, worker).enqueue(0) for worker in self._workers]
+                [token_queue(self._first_task, task).enqueue(0) for task in self._worker_tasks]
             )
         )
 
@@ -136,11 +137,11 @@ def run_config(job, strategy, data_checksum):
     """Return the configuration that must be equal for all workers, as JSON."""
     return json.dumps(
         dict(
-            job.hparams._asdict(),
+            dataclasses.asdict(job.hparams),
             num_towers=job.num_towers,
-            max_steps=job.max_steps,
-            seed=job.seed,
-            deterministic=job.deterministic,
+            max_steps=job.settings.max_steps,
+            seed=job.settings.seed,
+            deterministic=job.settings.deterministic,
             class_names=job.dataset.class_names,
             num_examples=job.num_examples,
             data_checksum=data_checksum,
@@ -153,7 +154,7 @@ def adopt_hparams(job, names, chief_config):
     """Return the Job with the chief's values of the named hyperparameters."""
     chief_values = json.loads(chief_config)
     return job._replace(
-        hparams=job.hparams._replace(**{name: chief_values[name] for name in names})
+        hparams=dataclasses.replace(job.hparams, **{name: chief_values[name] for name in names})
     )
 
 

@@ -15,7 +15,7 @@ class Update(NamedTuple):
     """A worker's operations for an update in one of the modes."""
 
     train_op: tf.Operation
-    gradients: Sequence[tuple]  # of (applied gradient, variable), for the summaries
+    gradients: Sequence[tuple]  # (gradient of the update, variable), for the summaries
     worker_init_op: tf.Operation  # runs once, before the first step
     chief_init_op: tf.Operation  # runs before worker_init_op, if the worker initializes variables
     generation: Optional[tf.Tensor] = (
@@ -42,42 +42,42 @@ def arrival_queue(state_task):
         return tf.FIFOQueue(-1, [tf.int64], [[3]], shared_name='arrivals')
 
 
-def report_arrival(replica, step, assign_ops):
+def report_arrival(worker, step, assign_ops):
     """Return an operation that reports the arrival of a worker.
 
     Args:
-      replica: the Worker.
+      worker: the Worker.
       step: int64 scalar, the step of the worker's weights.
       assign_ops: the operations that fill its buffers.
     """
-    state_task = replica.state_tasks[0]
+    state_task = worker.state_tasks[0]
     with tf.control_dependencies(assign_ops), tf.device(state_task.device):
-        arrival = tf.stack([replica.generation, step, replica.task.index])
+        arrival = tf.stack([worker.generation, step, worker.task.index])
         return arrival_queue(state_task).enqueue([arrival])
 
 
-def wait_for_arrivals(replica, step):
+def wait_for_arrivals(worker, step):
     """Wait for enough arrivals of this step; drop stale ones.
 
     Args:
-      replica: the chief's Worker.
+      worker: the chief's Worker.
       step: int64 scalar.
 
     Returns:
       The mask of arrived workers, bool [number of workers].
     """
-    num_workers = len(replica.cluster.worker_tasks)
-    queue = arrival_queue(replica.state_tasks[0])
-    expected = tf.stack([replica.generation, step])
+    num_workers = len(worker.cluster.worker_tasks)
+    queue = arrival_queue(worker.state_tasks[0])
+    expected = tf.stack([worker.generation, step])
 
     def body(arrived):
         arrival = queue.dequeue()
         is_fresh = tf.reduce_all(tf.equal(arrival[:2], expected))
         return arrived | (is_fresh & tf.one_hot(arrival[2], num_workers, True, False))
 
-    with tf.device(replica.state_tasks[0].device), tf.name_scope('wait_for_arrivals'):
+    with tf.device(worker.state_tasks[0].device), tf.name_scope('wait_for_arrivals'):
         return tf.while_loop(
-            lambda arrived: tf.math.count_nonzero(arrived) < replica.strategy.num_aggregated,
+            lambda arrived: tf.math.count_nonzero(arrived) < worker.strategy.num_aggregated,
             body,
             [tf.zeros([num_workers], tf.bool)],
             parallel_iterations=1,
@@ -95,36 +95,39 @@ def masked_mean(tensors, mask):
     return tf.reduce_mean(tf.boolean_mask(tf.stack(tensors), mask), 0)
 
 
-def publish_step(state_tasks, workers, step):
-    """Return an operation that writes the int64 step to the cluster state and wakes the workers."""
+def publish_step(state_tasks, waiting_tasks, step):
+    """Return an operation that writes the int64 step to the cluster state and wakes tasks."""
     assign_ops = [
         cluster_state.variable(state_task, 'step').assign(step) for state_task in state_tasks
     ]
     with tf.control_dependencies(assign_ops), tf.device(state_tasks[0].device):
         zero = tf.constant(0, tf.int64)
         return tf.group(
-            *(cluster_state.token_queue(state_tasks[0], worker).enqueue(zero) for worker in workers)
+            *(
+                cluster_state.token_queue(state_tasks[0], task).enqueue(zero)
+                for task in waiting_tasks
+            )
         )
 
 
-def wait_for_update(replica, current_step, step):
+def wait_for_update(worker, current_step, step):
     """Wait until the newest step exceeds `step`, or the chief has reinitialized the variables.
 
     Args:
-      replica: the waiting Worker.
+      worker: the waiting Worker.
       current_step: a function that reads the newest step, int64 scalar.
       step: int64 scalar.
 
     Returns:
       The generation.
     """
-    state_task = replica.state_tasks[0]
-    queue = cluster_state.token_queue(state_task, replica.task)
+    state_task = worker.state_tasks[0]
+    queue = cluster_state.token_queue(state_task, worker.task)
     generation = cluster_state.variable(state_task, 'generation')
     with tf.device(state_task.device), tf.name_scope('wait_for_update'):
         loop = tf.while_loop(
             lambda _: (
-                tf.equal(generation.read_value(), replica.generation) & (current_step() <= step)
+                tf.equal(generation.read_value(), worker.generation) & (current_step() <= step)
             ),
             lambda _: queue.dequeue(),
             [tf.constant(0, tf.int64)],

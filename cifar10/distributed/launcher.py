@@ -10,9 +10,8 @@ import subprocess
 import time
 
 from cifar10 import errors
-from cifar10.distributed.cluster import Cluster
+from cifar10.distributed.cluster import Cluster, Task
 from cifar10.distributed.task_process import TaskProcess
-from cifar10.errors import UserError
 from cifar10.system import signals
 
 CHIEF_GRACE_SECS = 30  # for the chief's last checkpoint after a signal
@@ -20,9 +19,6 @@ PS_GRACE_SECS = 10  # for the end of the parameter servers after the workers
 GRACE_SECS = 5  # for the end of other tasks
 _POLL_SECS = 0.05
 
-_OWN_FLAG = re.compile('--?(ps_hosts|worker_hosts|job_name|task_index)(=.*)?', re.DOTALL)
-_FRESH = re.compile('--?(no)?fresh(=.*)?')
-_NUM_GPUS = re.compile(r'(?:^|\s)--?num_gpus[= ]([1-9]\d*)(?!\S)')
 _GPU = re.compile(r'\d+|(GPU|MIG)-.+')  # in CUDA_VISIBLE_DEVICES: an index or a UUID
 
 
@@ -33,39 +29,32 @@ class Launcher:
     Other statuses except 0 end all tasks. Exception: if a port is in use before any task has
     trained, all tasks are restarted on other ports.
 
-    Workers get equal shares of the cores, if possible, and groups of --num_gpus GPUs. Workers share
-    cores or GPUs if there are too few. Parameter servers get no GPUs.
+    Workers get equal shares of the cores, if possible, and groups of GPUs. Workers share cores or
+    GPUs if there are too few. Parameter servers get no GPUs.
 
     `run` returns after the end of all tasks. After SIGKILL of this process, each task ends at its
     next line of output, because the pipe is closed.
     """
 
-    def __init__(self, command, flags, num_ps, num_workers, max_restarts):
+    def __init__(self, command_of, num_ps, num_workers, gpus_per_worker, max_restarts):
         """Make a launcher; `run` starts the tasks.
 
         Args:
-          command: list of strings, the program of a task.
-          flags: list of strings, after the task's own flags.
+          command_of: a function that returns the command of a task, a list of strings, from the
+            Cluster, the Task, and True if the run has begun.
           num_ps: the number of parameter servers; 0 means all-reduce.
           num_workers: the number of workers.
+          gpus_per_worker: the number of GPUs of each worker.
           max_restarts: the maximum number of restarts.
-
-        Raises:
-          UserError: the launcher itself sets one of `flags`.
         """
-        for flag in flags:
-            if _OWN_FLAG.fullmatch(flag):
-                raise UserError(f'{flag} is set by the launcher, for each task: leave it out')
-        self._command, self._flags, self._restarts_left = command, flags, max_restarts
+        self._command_of, self._restarts_left = command_of, max_restarts
         self._num_ps, self._num_workers = num_ps, num_workers
         self._names = [f'ps {index}' for index in range(num_ps)]
         self._names += [f'worker {index}' for index in range(num_workers)]
-        # The last flag is valid. The trainer rejects malformed numbers.
-        numbers = _NUM_GPUS.findall(' '.join(flags))
-        self._num_gpus = int(numbers[-1]) if numbers else 1
+        self._gpus_per_worker = gpus_per_worker
         self._tasks = {}  # from names to the last TaskProcess
         self._stop = signals.StopRequest()
-        self._is_stopping = False
+        self._is_stopping = self._has_begun = False
 
     def run(self):
         """Start the tasks and wait for their end.
@@ -97,21 +86,21 @@ class Launcher:
 
     def _choose_ports(self):
         hosts = [f'localhost:{port}' for port in free_ports(len(self._names))]
-        self._cluster = Cluster(hosts[: self._num_ps], hosts[self._num_ps :]).flags_string.split()
+        self._cluster = Cluster(tuple(hosts[: self._num_ps]), tuple(hosts[self._num_ps :]))
 
     def _assign_gpus(self):
-        """Assign groups of --num_gpus GPUs to the workers, and print the assignment."""
+        """Assign groups of GPUs to the workers, and print the assignment."""
         gpus = _visible_gpus()
         gpu_cycle = itertools.cycle(gpus)  # workers share GPUs if there are too few
         self._gpus = [
-            list(dict.fromkeys(itertools.islice(gpu_cycle, self._num_gpus))) or None
+            list(dict.fromkeys(itertools.islice(gpu_cycle, self._gpus_per_worker))) or None
             for _ in range(self._num_workers)
         ]
         if not gpus:
             return
         assignments = [f'worker {i} gets {", ".join(own)}' for i, own in enumerate(self._gpus)]
         print('GPUs: ' + '; '.join(assignments))
-        num_requested = self._num_workers * self._num_gpus
+        num_requested = self._num_workers * self._gpus_per_worker
         if len(gpus) < num_requested:
             print(
                 f'The workers request {num_requested} GPUs, but there are {len(gpus)}: workers share GPUs'
@@ -120,13 +109,11 @@ class Launcher:
     def _start(self, names):
         for name in names:
             job_name, index = name.split()
-            own = ['--job_name=' + job_name, '--task_index=' + index]
-            cores, gpus = (), []
+            task, cores, gpus = Task(job_name, int(index)), (), []
             if job_name == 'worker':
-                cores, gpus = _worker_cores(int(index), self._num_workers), self._gpus[int(index)]
-            self._tasks[name] = TaskProcess(
-                name, self._command + self._cluster + own + self._flags, cores, gpus
-            )
+                cores, gpus = _worker_cores(task.index, self._num_workers), self._gpus[task.index]
+            command = self._command_of(self._cluster, task, self._has_begun)
+            self._tasks[name] = TaskProcess(name, command, cores, gpus)
 
     def _running(self, prefix=''):
         """Return the running tasks whose names have this prefix."""
@@ -214,10 +201,7 @@ class Launcher:
             self._restarts_left -= 1
             action += f' ({self._restarts_left} restarts left)'
         errors.warn(f'{task.end_message}: {action}')
-        # --fresh, possibly from a --flagfile, would move this run aside.
-        if self._tasks['worker 0'].has_trained:
-            self._flags = [flag for flag in self._flags if not _FRESH.fullmatch(flag)]
-            self._flags.append('--nofresh')
+        self._has_begun |= self._tasks['worker 0'].has_trained
         for name in names:
             self._tasks[name].kill()
         self._start(names)

@@ -27,7 +27,7 @@ PREEMPTION_ERRORS = (
 )
 
 
-def start(cluster, task, config_proto):
+def start_server(cluster, task, config_proto):
     """Start the only server of this process, and return its target.
 
     Args:
@@ -74,7 +74,7 @@ def config_with_device_filters(tasks, config_proto=None):
 class TaskInfo(NamedTuple):
     """Identity and phase of a task, stored in a variable on its server."""
 
-    cluster: str  # Cluster.flags_string of its command
+    cluster: str  # Cluster.addresses of its command
     name: str  # such as 'worker 1'
     incarnation: int  # a random number of this process
     phase: str = CONNECTING
@@ -86,7 +86,7 @@ class OwnTaskInfo:
     def __init__(self, target, cluster, task):
         """Publish the TaskInfo on the server of this process, at `target`."""
         self.task_info = TaskInfo(
-            cluster.flags_string, str(task), random.SystemRandom().getrandbits(62)
+            cluster.addresses, str(task), random.SystemRandom().getrandbits(62)
         )
         with tf.Graph().as_default() as graph, tf.device(task.device):
             self._text = tf.placeholder(tf.string, [])
@@ -141,8 +141,8 @@ def unreachable_tasks(cluster, tasks):
     return [task for task, error in query_all(_connection_error, cluster, tasks).items() if error]
 
 
-def missing_tasks(cluster, task_infos):
-    """Describe the missing tasks or, if none is missing, those that do not train.
+def describe_awaited(cluster, task_infos):
+    """Describe the missing tasks or, if none is missing, those that do not train yet.
 
     A missing task does not answer or has other addresses.
 
@@ -157,7 +157,7 @@ def missing_tasks(cluster, task_infos):
     for task, task_info in task_infos.items():
         if isinstance(task_info, str):
             missing[task] = task_info
-        elif task_info.cluster != cluster.flags_string:
+        elif task_info.cluster != cluster.addresses:
             missing[task] = 'started with ' + task_info.cluster
         elif task_info.phase != TRAINING:
             phases[task] = task_info.phase

@@ -20,7 +20,7 @@ from cifar10.errors import UserError
 _POLL_SECS = 0.2
 _FIRST_MESSAGE_SECS = 5
 _NEXT_MESSAGE_SECS = 30
-_ATTEMPTS = 3  # of --connect_timeout_secs each, for the first contact
+_ATTEMPTS = 3  # of connect_timeout_secs each, for the first contact
 _DNS_UPDATE_SECS = 30  # until the name of a host resolves to its new address
 
 
@@ -46,14 +46,14 @@ class Watchdog:
         self._limit = None
         threading.Thread(target=self._run, daemon=True).start()
 
-    def start(self, secs, flag):
+    def set_limit(self, secs, name):
         """Set the limit: end the process after `secs` seconds without a call of `reset`.
 
         For tasks that may be unreachable, the limit is three times as long. The status is 1, so
-        that no supervisor restarts the process. `flag` is the flag of the limit.
+        that no supervisor restarts the process. `name` names the limit in the message.
         """
         self.reset()
-        self._limit = secs, flag
+        self._limit = secs, name
 
     def stop(self):
         """Remove the limit."""
@@ -95,9 +95,9 @@ class Watchdog:
 
     @staticmethod
     def _end_after_timeout(limit, phase, awaited, unreachable_reason, attempts):
-        secs, flag = limit
+        secs, name = limit
         times = f'{attempts} times ' if attempts > 1 else ''
-        waited = f'{phase.capitalize()}: waited {attempts * secs} seconds ({times}--{flag})'
+        waited = f'{phase.capitalize()}: waited {attempts * secs} seconds ({times}{name})'
         if unreachable_reason and attempts == _ATTEMPTS:
             exit_process(f'{waited} for {awaited}: {unreachable_reason}', status=1)
         if not unreachable_reason and phase == FILLING:
@@ -124,14 +124,14 @@ class TaskContext:
         Args:
           cluster: see above.
           task: see above.
-          config_proto: a tf.ConfigProto, see server.start.
+          config_proto: a tf.ConfigProto, see server.start_server.
           timeouts: see above.
 
         Raises:
           UserError: the port is not available, or another process answers at the task's address.
         """
         self.cluster, self.task, self.timeouts = cluster, task, timeouts
-        self.target = server.start(cluster, task, config_proto)
+        self.target = server.start_server(cluster, task, config_proto)
         self._task_info = server.OwnTaskInfo(self.target, cluster, task)
         self._is_address_verified = False  # True if the task's address leads to this process
         self._has_connected = False  # True after an answer of the chief; on the chief, of any task
@@ -151,7 +151,7 @@ class TaskContext:
                 if time.monotonic() > first_seen + _DNS_UPDATE_SECS:
                     raise UserError(
                         f'Another process answers at the address of {self.cluster.describe(self.task)}, as {found.name}: '
-                        'check --task_index and the addresses, or end that process'
+                        'check task_index and the addresses, or end that process'
                     )
             time.sleep(_POLL_SECS)
 
@@ -167,7 +167,7 @@ class TaskContext:
     def _start_timer(self, name):
         """Start the watchdog with one of the Timeouts."""
         self._timer = name
-        self.watchdog.start(getattr(self.timeouts, name), name + '_timeout_secs')
+        self.watchdog.set_limit(getattr(self.timeouts, name), name + '_timeout_secs')
 
     def join(self, phase, restarts_timer=True):
         """Record that the task has joined the others; publish its phase; restart the timer."""
@@ -196,11 +196,11 @@ class TaskContext:
         for other, task_info in task_infos.items():
             if (
                 isinstance(task_info, server.TaskInfo)
-                and task_info.cluster != self.cluster.flags_string
+                and task_info.cluster != self.cluster.addresses
             ):
                 name, own = self.cluster.describe(other), self.cluster.describe(self.task)
                 raise UserError(
-                    f'{name} was started with {task_info.cluster}, but {own} with {self.cluster.flags_string}: give all tasks the same'
+                    f'{name} was started with {task_info.cluster}, but {own} with {self.cluster.addresses}: give all tasks the same'
                 )
 
     def wait_for_workers_to_leave(self, state_variables):
@@ -225,12 +225,12 @@ class TaskContext:
             return (
                 phase,
                 f'{self.task} ({address}: {reason}), the address of this task',
-                'check --task_index and the addresses',
+                'check task_index and the addresses',
             )
         others = [
             task for task in self.cluster.ps_tasks + self.cluster.worker_tasks if task != self.task
         ]
-        awaited = ', '.join(server.missing_tasks(self.cluster, self.read_task_infos(others)))
+        awaited = ', '.join(server.describe_awaited(self.cluster, self.read_task_infos(others)))
         if self._has_connected or not others:
             return phase, awaited, ''
         who = 'no other task has ever' if self.task.is_chief else 'the chief has never'

@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 from cifar10.placement import GreedyLoadBalancer
 
 
-def ps_device_setter(cluster, worker):
+def ps_device_setter(cluster, worker_task):
     """Return a device function that balances variables over the parameter servers by bytes.
 
     An optimizer's slots and the moving averages are on the servers of their variables. Other
@@ -16,7 +16,7 @@ def ps_device_setter(cluster, worker):
     """
     balancer = GreedyLoadBalancer(range(len(cluster.ps_hosts)))
     return tf.train.replica_device_setter(
-        worker_device=worker.device,
+        worker_device=worker_task.device,
         cluster=cluster.spec,
         ps_strategy=lambda op: balancer.assign_device(
             op.name, op.get_attr('shape'), op.get_attr('dtype')
@@ -58,12 +58,12 @@ def shared_variable(device, name, initial):
 class Copies:
     """Copies of the variables on a worker: the model reads copies; steps change originals."""
 
-    def __init__(self, worker, devices=('/cpu:0',)):
+    def __init__(self, worker_task, devices=('/cpu:0',)):
         """Place the copies on the devices of a worker's Task, balanced by bytes.
 
         The default graph must have a global step.
         """
-        self._worker = worker
+        self._worker_task = worker_task
         self._balancer = GreedyLoadBalancer(devices)
         self._originals, self._copies = {}, {}  # by name
         # The step of the last fetch
@@ -71,7 +71,7 @@ class Copies:
 
     def local_variable(self, name, initial, device, trainable=False):
         """Return a local variable on a device of the worker."""
-        with tf.device(self._worker.device), tf.device(device):
+        with tf.device(self._worker_task.device), tf.device(device):
             return tf.Variable(
                 initial,
                 trainable=trainable,
@@ -80,7 +80,7 @@ class Copies:
             )
 
     @contextlib.contextmanager
-    def read(self):
+    def variable_scope(self):
         """Make tf.get_variable in this block create a variable and a copy, and return the copy.
 
         Only the copies are trainable in the block; only the originals are trainable after it.
@@ -113,7 +113,7 @@ class Copies:
 
         The operation sets `step` first, so that the step is not newer than the values.
         """
-        with tf.device(self._worker.device), tf.name_scope('fetch'), tf.control_dependencies(
+        with tf.device(self._worker_task.device), tf.name_scope('fetch'), tf.control_dependencies(
             [self.step.assign(tf.train.get_global_step().read_value())]
         ):
             return tf.group(

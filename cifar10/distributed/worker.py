@@ -51,7 +51,7 @@ class Worker(tf.train.SessionRunHook):
       state_tasks: the Tasks that hold the cluster state.
       generation: see cluster_state.ClusterState; 0 before the worker joins.
       initializes_variables: True if this worker initializes or restores the variables.
-      run: the ChiefRun or WorkerRun that the worker has joined.
+      first_step: the global step at which it has joined.
     """
 
     def __init__(self, context, strategy, job, adopted_hparams=()):
@@ -67,7 +67,7 @@ class Worker(tf.train.SessionRunHook):
             self.cluster.worker_tasks,
             lambda graph: context.connect(graph, self.state_tasks + [self.task]),
         )
-        self.generation = self._next_heartbeat = 0
+        self.generation = self.first_step = self._next_heartbeat = 0
         self._adopted_hparams = adopted_hparams
         self._join_attempts = 0  # since the last update
         self._task_infos = {}  # of state_tasks, if all of them answered with the same addresses
@@ -162,7 +162,7 @@ class Worker(tf.train.SessionRunHook):
         }
         self._task_infos = {}
         message = 'Lost ' + (
-            ', '.join(server.missing_tasks(self.cluster, lost or restarted))
+            ', '.join(server.describe_awaited(self.cluster, lost or restarted))
             or f'the connection to {" or ".join(map(self.cluster.describe, needed))} ({reason(error)})'
         )
         if not self.cluster.ps_hosts:
@@ -181,11 +181,11 @@ class Worker(tf.train.SessionRunHook):
                 self._state_variables.write(generation=self.generation)
             self._state_variables.set_left(self.task, 1)
 
-    def join(self, run, starts_new_run=False, has_ended=lambda: False):
+    def join(self, saved_step=0, starts_new_run=False, has_ended=lambda: False):
         """Wait for the state tasks and, unless this is the chief, for a run; then join.
 
         Args:
-          run: a ChiefRun or a WorkerRun; its first_step becomes the current step.
+          saved_step: the global step of the chief's checkpoint, or 0.
           starts_new_run: True if the chief replaces a run in progress.
           has_ended: a function that returns True if this worker's directory holds an ended run.
 
@@ -207,7 +207,6 @@ class Worker(tf.train.SessionRunHook):
         self._join_attempts += 1
         # After that, do not restart the timer, so that repeated attempts time out.
         self.context.join(JOINING, restarts_timer=self._join_attempts <= _MAX_JOIN_ATTEMPTS)
-        self.run = run
         self.initializes_variables = self.task.is_chief and (
             starts_new_run or self.strategy.is_synchronous or not is_running
         )
@@ -221,12 +220,13 @@ class Worker(tf.train.SessionRunHook):
             )
         if self.initializes_variables:
             self.generation = time.time_ns() // 1000
-            self._state_variables.write(generation=0, step=run.first_step)
+            self.first_step = saved_step
+            self._state_variables.write(generation=0, step=self.first_step)
         else:
             has_joined_before = self.generation
-            self.generation, run.first_step = chief_state.generation, chief_state.step
-            if run.first_step or has_joined_before:
-                print(f'Joining the run at step {run.first_step}')
+            self.generation, self.first_step = chief_state.generation, chief_state.step
+            if self.first_step or has_joined_before:
+                print(f'Joining the run at step {self.first_step}')
             self._state_variables.set_left(self.task, 0)
         return True
 
@@ -293,23 +293,23 @@ class Worker(tf.train.SessionRunHook):
         """True if the worker trains variables of its own."""
         return self.strategy.mode in ('allreduce', 'average')
 
-    def variables(self):
+    def variable_scope(self):
         """Return a context manager in which towers read local variables or copies."""
         devices = self.job.variable_devices
         self._copies = (
             None if self._owns_variables else variable_placement.Copies(self.task, devices)
         )
-        return self._copies.read() if self._copies else placement.variables_on(devices)
+        return self._copies.variable_scope() if self._copies else placement.variables_on(devices)
 
     def update(self, gradients, learning_rate, apply_gradients):
         """Return the Update of the mode; see synchronous.update."""
-        return _UPDATES[self.strategy.mode](
+        self._update = _UPDATES[self.strategy.mode](
             self, self._copies, gradients, learning_rate, apply_gradients
         )
+        return self._update
 
-    def session(self, worker_update):
-        """Return the SessionSettings of a worker with this Update."""
-        self._update = worker_update
+    def session_settings(self):
+        """Print the sizes of the variables; return the SessionSettings."""
         if self.initializes_variables and not self._owns_variables:
             variable_placement.print_variable_sizes(tf.global_variables())
         return SessionSettings(
@@ -318,7 +318,6 @@ class Worker(tf.train.SessionRunHook):
             ),
             self.context.target,
             self.initializes_variables or self._owns_variables,
-            [self] + list(worker_update.hooks),
         )
 
     def after_create_session(self, session, coord):

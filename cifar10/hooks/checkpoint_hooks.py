@@ -1,9 +1,10 @@
-"""Hooks that stop a diverged run and save checkpoints."""
+"""Hooks that protect and save a run: divergence, moved directory, checkpoints, changed data."""
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
+from cifar10.data import verification
 from cifar10.errors import UserError
 from cifar10.hooks import session_hooks
 from cifar10.runs import checkpoint_files
@@ -12,18 +13,18 @@ from cifar10.runs import checkpoint_files
 class NanHook(session_hooks.FetchingHook):
     """Hook that stops training at a loss or gradient that is not finite.
 
-    Checking only the loss is not enough: max pooling on the CPU ignores a NaN. CheckpointSaverHook
-    also checks the variables before each checkpoint.
+    tf.train.NanTensorHook checks only the loss, but max pooling on the CPU ignores a NaN.
+    CheckpointSaverHook also checks the variables before each checkpoint.
     """
 
     _results = None  # of the latest step; None if other workers have made all steps
 
-    def __init__(self, step, last_checkpoint):
+    def __init__(self, step, run=None):
         """Make the hook.
 
         Args:
           step: a training.Step.
-          last_checkpoint: a function that returns the path of the newest checkpoint.
+          run: a Run, whose newest checkpoint is named; None for a worker that is not the chief.
         """
         # tf.add_n begins its sum with an input that has no other pending consumer. The norms run
         # after the update, so all gradients have a pending consumer, independent of timing.
@@ -39,7 +40,7 @@ class NanHook(session_hooks.FetchingHook):
                 'learning_rate': step.learning_rate,
             }
         )
-        self._last_checkpoint = last_checkpoint
+        self._run = run
 
     def begin(self):
         """Add the checks of variables to the graph."""
@@ -73,36 +74,67 @@ class NanHook(session_hooks.FetchingHook):
                 f'Not finite: losses of towers: {towers(results["losses"])}; gradients of towers: {towers(results["norms"])}; '
             )
         variables = ', '.join(sorted(name for name in is_finite if not is_finite[name])) or 'none'
+        saved = self._run.newest_checkpoint() if self._run else 'the one of the chief'
         return UserError(
-            f'{found}variables: {variables}. Lower --initial_learning_rate. Last good checkpoint: {self._last_checkpoint()}'
+            f'{found}variables: {variables}. Lower the initial_learning_rate. Last good checkpoint: {saved}'
         )
+
+
+class DirectoryHook(tf.train.SessionRunHook):
+    """Hook that stops training when the directory of the run has been moved or removed.
+
+    TensorFlow would recreate the directory and write there.
+    """
+
+    def __init__(self, run):
+        """Make the hook of a Run."""
+        self._run = run
+
+    def after_run(self, run_context, run_values):
+        """Raise UserError if the directory has been moved."""
+        self._run.check_directory()
 
 
 class CheckpointSaverHook(session_hooks.FetchingHook):
     """Hook that saves a checkpoint every `every_n_steps` steps and after the last step.
 
-    The number of a checkpoint is its global step.
+    The number of a checkpoint is its global step. tf.train.CheckpointSaverHook would save variables
+    that are not finite, and end the run if the disk is full for a moment.
     """
 
-    def __init__(self, step, saver, directory, every_n_steps, nan_hook):
+    def __init__(self, step, run, saver, every_n_steps, nan_hook):
+        """Make the hook.
+
+        Args:
+          step: a training.Step.
+          run: a Run.
+          saver: a tf.train.Saver.
+          every_n_steps: steps between two checkpoints.
+          nan_hook: a NanHook, which checks the variables.
+        """
         super().__init__(step.global_step)
+        self._run = run
         self._saver = saver
-        self._directory = directory
         self._every_n_steps = every_n_steps
         self._nan_hook = nan_hook
         self._unsaved_step = self._saved_path = None
+
+    def begin(self):
+        """Write the record of the run; let the saver delete its old checkpoints."""
+        self._run.write_record()
+        self._saver.recover_last_checkpoints(self._run.checkpoints)
 
     def after_create_session(self, session, coord):
         """Record the current step, and whether it is saved."""
         self._attempted_step = session.run(tf.train.get_global_step())
         # Other workers may have trained after the last checkpoint.
-        if self._attempted_step != self._directory.saved_step:
+        if self._attempted_step != self._run.saved_step:
             self._unsaved_step = self._attempted_step
 
     def after_run(self, run_context, run_values):
         """Save a checkpoint when it is due."""
         self._unsaved_step = run_values.results
-        # After a stop request only `end` saves, so that a failure prints only one line.
+        # After the last step only `end` saves, so that a failure prints only one line.
         if (
             session_hooks.should_trigger(
                 self._unsaved_step, self._attempted_step, self._every_n_steps
@@ -120,14 +152,27 @@ class CheckpointSaverHook(session_hooks.FetchingHook):
 
     def _save(self, session):
         self._saved_path = checkpoint_files.save(
-            self._saver, session, self._directory.path, self._unsaved_step
+            self._saver, session, self._run.directory, self._unsaved_step
         )
         self._unsaved_step = None
 
     def end(self, session):
         """Save the last step, and print the path."""
+        self._run.output_errors.training_ended = True
         if self._unsaved_step is not None:
             self._nan_hook.check_variables(session)
             self._save(session)
         if self._saved_path:
             print(f'Saved {self._saved_path}')
+
+
+class DataFilesHook(tf.train.SessionRunHook):
+    """Hook that verifies the data files at the end: TensorFlow skips the rest of a cut file."""
+
+    def __init__(self, split):
+        """Make the hook of a dataset.Split."""
+        self._split = split
+
+    def end(self, session):
+        """Raise UserError if a file is invalid."""
+        verification.verify(self._split)

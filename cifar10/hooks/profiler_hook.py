@@ -29,27 +29,27 @@ class ProfilerHook(tf.train.SessionRunHook):
     """Hook that traces one step.
 
     In a cluster, another worker may make this step. Then the next step of this process is traced.
+    tf.train.ProfilerHook traces again and again, and takes the step before the update.
     """
 
-    def __init__(self, step, profile_step, run_length, run, summary_writer):
+    def __init__(self, step, run, run_length, profile_step):
         """Make the hook.
 
         Args:
           step: a training.Step.
-          profile_step: the global step to trace.
+          run: a Run.
           run_length: a RunLength.
-          run: a ChiefRun.
-          summary_writer: a SummaryWriter.
+          profile_step: the global step to trace; None traces none.
         """
         self._fetches = step.global_step
-        self._profile_step = profile_step
+        self._run = run
         self._steps_per_execution = run_length.steps_per_execution
-        self._run, self._summary_writer = run, summary_writer
+        self._profile_step = profile_step
 
     def after_create_session(self, session, coord):
         """Record if the step is still ahead."""
         self._step = session.run(tf.train.get_global_step())
-        self._is_pending = self._step < self._profile_step
+        self._is_pending = self._step < (self._profile_step or 0)
 
     def before_run(self, run_context):
         """Request a trace if the step is next."""
@@ -69,11 +69,9 @@ class ProfilerHook(tf.train.SessionRunHook):
                 self._save(run_values.run_metadata)
 
     def _save(self, metadata):
-        path = os.path.join(self._run.directory.path, f'trace-{self._step}.json')
-        files.atomic_write(
-            path, chrome_trace(metadata), 'make room there, or give another --train_dir'
-        )
+        path = os.path.join(self._run.directory, f'trace-{self._step}.json')
+        files.atomic_write(path, chrome_trace(metadata), 'make room there')
         print(
             f'Traced step {self._step}: open {path} with https://ui.perfetto.dev or chrome://tracing'
         )
-        self._summary_writer.add_run_metadata(metadata, f'step {self._step}', self._step)
+        self._run.summary_writer.add_run_metadata(metadata, f'step {self._step}', self._step)

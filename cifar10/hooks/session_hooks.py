@@ -37,87 +37,68 @@ class FetchingHook(tf.train.SessionRunHook):
 
 
 class StopAtStepHook(FetchingHook):
-    """Hook that requests a stop at the last step.
+    """Hook that requests a stop at the last step, for a worker of a cluster.
 
-    tf.train.StopAtStepHook reads the step before the update. In a cluster, it can stop too late,
-    because other workers make updates at the same time.
+    tf.train.StopAtStepHook reads the step before the update. It can stop too late, because other
+    workers make updates at the same time, and because a session run can make several steps.
     """
 
-    def __init__(self, step, last_step, run):
-        """Make the hook.
-
-        Args:
-          step: a training.Step.
-          last_step: the last global step.
-          run: a ChiefRun or a WorkerRun.
-        """
+    def __init__(self, step, last_step):
+        """Make the hook of a training.Step and the last global step."""
         super().__init__(step.global_step)
         self._last_step = last_step
-        self._run = run
 
     def after_create_session(self, session, coord):
-        """Request a stop if the run is complete."""
-        if self._run.first_step >= self._last_step:
-            coord.request_stop()  # Other workers have finished; only save.
+        """Request a stop if other workers have made the last step: only save."""
+        if session.run(tf.train.get_global_step()) >= self._last_step:
+            coord.request_stop()
 
     def after_run(self, run_context, run_values):
         """Request a stop after the last step."""
         if run_values.results >= self._last_step:
-            self._run.output_errors.training_ended = True
             run_context.request_stop()
 
 
 class StopOnSignalHook(tf.train.SessionRunHook):
-    """Hook that requests a stop after a signal.
+    """Hook that requests a stop after a signal; TensorFlow has none.
 
     Before the first step it raises SignalInterrupt, because there is nothing to save.
     """
 
-    def __init__(self, run):
-        """Make the hook of a ChiefRun or a WorkerRun."""
-        self._run = run
+    def __init__(self, stop_request):
+        """Make the hook of a signals.StopRequest."""
+        self._stop_request = stop_request
         self._has_trained = False
 
     def before_run(self, run_context):
         """Raise SignalInterrupt if there is nothing to save."""
-        if self._run.stop_signal and not self._has_trained:
-            raise signals.SignalInterrupt(self._run.stop_signal)
+        if self._stop_request.received_signal and not self._has_trained:
+            raise signals.SignalInterrupt(self._stop_request.received_signal)
 
     def after_run(self, run_context, run_values):
         """Request a stop after a signal."""
         self._has_trained = True
-        if self._run.stop_signal:
+        if self._stop_request.received_signal:
+            print(f'{self._stop_request.received_signal.name}: stopping')
             run_context.request_stop()
 
 
-class TrainDirHook(tf.train.SessionRunHook):
-    """Hook that stops training when its directory has been moved or removed.
+class QueueFillHook(tf.train.SessionRunHook):
+    """Hook that fills the shuffle queues before the first step, and prints the progress.
 
-    TensorFlow would recreate the directory and write there.
+    TensorFlow has none: its first steps would wait without a message.
     """
 
-    def __init__(self, lock):
-        """Make the hook of a directories.Lock."""
-        self._lock = lock
-
-    def after_run(self, run_context, run_values):
-        """Check the directory."""
-        self._lock.check()
-
-
-class QueueFillHook(tf.train.SessionRunHook):
-    """Hook that waits until the shuffle queues are filled, and prints the progress."""
-
-    def __init__(self, run):
-        """Make the hook of a ChiefRun or a WorkerRun; its stop_signal ends the wait."""
-        self._run = run
+    def __init__(self, stop_request):
+        """Make the hook; the signal of a signals.StopRequest ends the wait."""
+        self._stop_request = stop_request
 
     def after_create_session(self, session, coord):
         """Wait for the queues, a stop or a signal."""
         sizes = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_SIZE)
         minima = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
         required, printed = sum(minima), None
-        while not coord.should_stop() and not self._run.stop_signal:
+        while not coord.should_stop() and not self._stop_request.received_signal:
             filled = int(np.minimum(session.run(sizes), minima).sum())
             percent = 10 * (10 * filled // required) if required else None
             if percent != printed:
@@ -133,8 +114,8 @@ class QueueFillHook(tf.train.SessionRunHook):
 class LoggingHook(FetchingHook):
     """Hook that prints a log line every `every_n_steps` steps and at the end.
 
-    The line has loss, throughput, epoch and time left. The throughput includes all work since the
-    previous line.
+    The line is the books', with epoch and time left. The throughput includes all work since the
+    previous line. tf.train.LoggingTensorHook prints only tensors.
     """
 
     def __init__(self, step, run_length, every_n_steps):
@@ -142,6 +123,11 @@ class LoggingHook(FetchingHook):
         self._run_length = run_length
         self._every_n_steps = every_n_steps
         self._pending_results = None
+
+    def begin(self):
+        """Print the size of the network."""
+        sizes = [variable.shape.num_elements() for variable in tf.trainable_variables()]
+        print(f'Network: {sum(sizes)} parameters')
 
     def after_create_session(self, session, coord):
         """Start the timer."""
@@ -184,22 +170,39 @@ class LoggingHook(FetchingHook):
 
 
 class SummaryHook(tf.train.SessionRunHook):
-    """Hook that writes summaries, throughput and epoch.
+    """Hook that writes the summaries of a run: its start, its steps, its end.
 
-    It writes them at the first step of the session, every `every_n_steps` steps, and at the last
-    step of the run. In a cluster, the last step is predicted from the number of steps that all
-    workers made during the latest session run, and can be missed. A signal does not write them.
+    It writes those of a step at the first step of the session, every `every_n_steps` steps, and at
+    the last step of the run, with throughput and epoch. In a cluster, the last step is predicted
+    from the number of steps that all workers made during the latest session run, and can be missed.
+    tf.train.SummarySaverHook writes neither throughput nor the last step, and loses errors.
     """
 
-    def __init__(self, step, summary_writer, run_length, every_n_steps):
+    def __init__(self, step, run, run_length, every_n_steps):
+        """Make the hook.
+
+        Args:
+          step: a training.Step.
+          run: a Run.
+          run_length: a RunLength.
+          every_n_steps: steps between two summaries.
+        """
         self._fetches = [step.global_step, step.summary_op]
-        self._summary_writer = summary_writer
+        self._run = run
         self._run_length = run_length
         self._every_n_steps = every_n_steps
 
     def after_create_session(self, session, coord):
-        """Start the timer."""
+        """Write the graph, the plan and the hyperparameters; start the timer.
+
+        Raises:
+          UserError: no event file can be written.
+        """
         self._step = self._last_written_step = session.run(tf.train.get_global_step())
+        tensorboard.write_start(self._run.summary_writer, session.graph, self._step)
+        for summary in tensorboard.run_start_summaries(self._run.plan, self._run.record):
+            self._run.summary_writer.add_summary(summary, self._step)
+        self._run.summary_writer.output_errors = self._run.output_errors
         self._last_written_time = time.monotonic()
         # Steps of all workers during the latest session run. Infinite: the first summaries are due.
         self._latest_num_steps = math.inf
@@ -216,6 +219,8 @@ class SummaryHook(tf.train.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         """Write the summaries and the throughput."""
+        # An output that is missing after the last step is reported only by RunEndHook.
+        self._run.output_errors.training_ended = run_context.stop_requested
         before = self._step
         self._step, *serialized = run_values.results
         self._latest_num_steps = self._step - before
@@ -227,7 +232,30 @@ class SummaryHook(tf.train.SessionRunHook):
             for tag, value in [
                 (tensorboard.EPOCH, self._run_length.epoch_at(self._step)),
                 (tensorboard.EXAMPLES_PER_SEC, self._run_length.examples_per_step / sec_per_step),
-                (tensorboard.SEC_PER_BATCH, sec_per_step),
+                (tensorboard.SEC_PER_STEP, sec_per_step),
             ]:
                 summary.value.add(tag=tag, simple_value=value)
-            self._summary_writer.add_summary(summary, self._step)
+            self._run.summary_writer.add_summary(summary, self._step)
+
+
+class RunEndHook(tf.train.SessionRunHook):
+    """Hook that ends the run: the last one of the list.
+
+    It writes the end of a complete run for TensorBoard, and reports the outputs that are missing.
+    """
+
+    def __init__(self, run, run_length, stop_request):
+        """Make the hook of a Run, its RunLength and a signals.StopRequest."""
+        self._run, self._last_step = run, run_length.last_step
+        self._stop_request = stop_request
+
+    def end(self, session):
+        """Write the end of the run.
+
+        Raises:
+          UserError: the directory has been moved, or an output is missing.
+        """
+        self._run.check_directory()
+        if session.run(tf.train.get_global_step()) >= self._last_step:
+            self._run.summary_writer.add_summary(tensorboard.run_end_summary(), self._last_step)
+        self._run.output_errors.check(self._stop_request.received_signal)

@@ -21,7 +21,7 @@ def is_available():
 
 
 def draw(result):
-    """Return a dict from names to figures of an evaluation.Result.
+    """Return a dict from names to figures of a metrics.Result.
 
     The dict is empty without matplotlib. Above 200 classes, the confusion matrix is left out.
     """
@@ -38,7 +38,7 @@ def draw(result):
 
 
 def write(result, directory):
-    """Write the figures of an evaluation.Result as PNG and SVG files.
+    """Write the figures of a metrics.Result as PNG and SVG files.
 
     Raises:
       UserError: a file cannot be written.
@@ -50,7 +50,7 @@ def write(result, directory):
 
 
 def show(result):
-    """Show the figures of an evaluation.Result in a notebook.
+    """Show the figures of a metrics.Result in a notebook.
 
     Raises:
       UserError: matplotlib is not installed.

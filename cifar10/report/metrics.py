@@ -1,7 +1,7 @@
 """Metrics and mistakes of an evaluation."""
 
 import math
-from typing import NamedTuple
+from typing import Dict, NamedTuple, Sequence
 
 import numpy as np
 
@@ -37,7 +37,10 @@ class Mistake(NamedTuple):
 
 
 class ClassMetrics(NamedTuple):
-    """Precision (nan without predictions), recall (nan without examples) and count per class."""
+    """Columns of the table of classes: precision, recall, count.
+
+    Precision is nan without predictions, recall is nan without examples.
+    """
 
     precision: np.ndarray  # float64 [classes]
     recall: np.ndarray  # float64 [classes]
@@ -127,6 +130,13 @@ class Metrics(NamedTuple):
         with np.errstate(invalid='ignore'):
             return ClassMetrics(precision=correct / predicted, recall=correct / count, count=count)
 
+    def overall_metrics(self):
+        """Return the ClassMetrics of all classes together, as scalars.
+
+        Micro-averages of precision and recall are equal: there is one prediction per example.
+        """
+        return ClassMetrics(self.precision, self.precision, self.num_examples)
+
     def calibration(self):
         """Return the Calibration."""
         bins = np.digitize(self.confidences, np.arange(1, _NUM_BINS) / _NUM_BINS, right=True)
@@ -156,3 +166,15 @@ class Metrics(NamedTuple):
             )
             for i in np.flatnonzero(~self.is_correct)
         ]
+
+
+class Result(NamedTuple):
+    """Result of an evaluation."""
+
+    step: int
+    num_views: int
+    metrics: Metrics
+    mistakes: Sequence[Mistake]  # the most confident mistakes
+    class_names: Sequence[str]  # in label order; numbers if the classes have no names
+    # From summary tag to loss. The cross entropy is a mean over examples without label smoothing.
+    losses: Dict[str, float]

@@ -14,7 +14,7 @@ from tensorboard.plugins.custom_scalar import layout_pb2, summary as layout_summ
 from tensorboard.plugins.hparams import api_pb2, summary as hparams_summary
 import tensorflow.compat.v1 as tf
 
-from cifar10.config import CHOICES, CLASSIC, HParams
+from cifar10.config import HPARAMS, HParams
 from cifar10.report import figures, text_report
 
 PRECISION = 'Precision @ 1'
@@ -23,7 +23,7 @@ CROSS_ENTROPY = 'losses/cross_entropy'
 LEARNING_RATE = 'learning_rate'
 EPOCH = 'epoch'
 EXAMPLES_PER_SEC = 'examples_per_sec'
-SEC_PER_BATCH = 'sec_per_batch'
+SEC_PER_STEP = 'sec_per_step'
 HYPERPARAMETERS = 'hyperparameters'  # a text; the other tags are scalars
 
 _VIEWS = r'(, \d+ views)?'  # see tag_with_views
@@ -36,11 +36,16 @@ _CHARTS = [  # title, regular expressions for the tags
     ('Speed, examples per second', [EXAMPLES_PER_SEC]),
     ('Fill of the queues', ['shuffle_queue/fill', 'prefetch_queue/fill']),
 ]
-_DATA_TYPES = {str: 'DATA_TYPE_STRING'}  # other types: DATA_TYPE_FLOAT64
 # The tab HParams shows five columns by default.
-_DISPLAYED_HPARAMS = ['recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'num_towers']
+_DISPLAYED_HPARAMS = [
+    'recipe',
+    'optimizer',
+    'initial_learning_rate',
+    'batch_size',
+    'batches_per_step',
+]
 _COLUMNS = sorted(
-    HParams._fields + ('num_towers', 'num_examples'),
+    [*HPARAMS, 'batches_per_step', 'num_examples'],
     key=lambda name: name not in _DISPLAYED_HPARAMS,
 )
 
@@ -79,7 +84,7 @@ def custom_scalars_summary():
     return _to_tf_summary(layout_summary.pb(layout_pb2.Layout(category=[category])))
 
 
-def start(summary_writer, graph, first_step=None):
+def write_start(summary_writer, graph, first_step=None):
     """Write the graph and the layout of Custom Scalars.
 
     Args:
@@ -114,20 +119,23 @@ def plan_summary(lines):
     )
 
 
-def run_start_summaries(record):
+def run_start_summaries(plan, record):
     """Return the tf.Summaries of the start of a run.
 
     Args:
-      record: a dict with the fields of HParams, num_towers and num_examples; see RunDirectory.
+      plan: the lines of the plan, or None.
+      record: a dict with the fields of HParams, batches_per_step and num_examples.
     """
-    hparams = HParams(*(record[name] for name in HParams._fields))
-    used = {name: record[name] for name in _COLUMNS if hparams.has_effect(name)}
+    hparams = HParams(**{name: record[name] for name in HPARAMS})
+    used = {
+        name: record[name] for name in _COLUMNS if name not in HPARAMS or hparams.has_effect(name)
+    }
     table = text_report.markdown_table(
         ['hyperparameter', 'value'], [[name, str(value)] for name, value in used.items()]
     )
     # JSON has no infinity; with it, the tab would be empty.
     finite = {name: value for name, value in used.items() if value != math.inf}
-    return [
+    return ([plan_summary(plan)] if plan else []) + [
         _text_summary(HYPERPARAMETERS, table),
         _columns(),
         _to_tf_summary(hparams_summary.session_start_pb(finite)),
@@ -143,11 +151,12 @@ def _columns():
     """Return the columns of the tab HParams as a tf.Summary."""
     hparams = []
     for name in _COLUMNS:
-        kind = _DATA_TYPES.get(type(getattr(CLASSIC, name, 0)), 'DATA_TYPE_FLOAT64')
+        choices = HPARAMS[name].metadata['choices'] if name in HPARAMS else None
+        kind = 'DATA_TYPE_STRING' if choices else 'DATA_TYPE_FLOAT64'
         # Newer versions of TensorBoard sort by `differs`.
         column = {'name': name, 'type': kind, 'differs': name in _DISPLAYED_HPARAMS}
-        if name in CHOICES:
-            column['domainDiscrete'] = CHOICES[name]
+        if choices:
+            column['domainDiscrete'] = choices
         hparams.append(
             json_format.ParseDict(column, api_pb2.HParamInfo(), ignore_unknown_fields=True)
         )
@@ -159,7 +168,7 @@ def evaluation_summary(result, top_k):
     """Return a tf.Summary of metrics, losses, the table of classes and (with matplotlib) figures.
 
     Args:
-      result: an evaluation.Result.
+      result: a metrics.Result.
       top_k: k of an additional precision @ k, or None.
     """
     metrics = result.metrics

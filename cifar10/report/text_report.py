@@ -7,9 +7,11 @@ import math
 
 import numpy as np
 
+from cifar10.report.metrics import ClassMetrics
+
 
 def full_report(result):
-    """Return all tables of an evaluation.Result."""
+    """Return all tables of a metrics.Result."""
     metrics, class_names = result.metrics, result.class_names
     calibration = metrics.calibration()
     return '\n'.join(
@@ -24,21 +26,20 @@ def full_report(result):
 
 
 def classification_report(metrics, class_names):
-    """Return a table of precision, recall and count per class, and a last row for all.
+    """Return a table with a column per field of ClassMetrics, and a last row for all classes.
 
     Args:
       metrics: a Metrics.
       class_names: in label order.
     """
-    by_class = metrics.per_class_metrics()
-    columns = _shorten_names(class_names), by_class.precision, by_class.recall, by_class.count
-    # One prediction per example: the micro-averages of precision and recall are equal.
-    total = 'all', metrics.precision, metrics.precision, metrics.num_examples
-    rows = [
-        [name, _format_fraction(precision), _format_fraction(recall), str(count)]
-        for name, precision, recall, count in [*zip(*columns), total]
-    ]
-    return _align_columns([['class', 'precision', 'recall', 'count'], *rows])
+    rows = zip(
+        [*_shorten_names(class_names), 'all'],
+        *map(np.append, metrics.per_class_metrics(), metrics.overall_metrics()),
+    )
+    return _align_columns(
+        [['class', *ClassMetrics._fields]]
+        + [[name, *map(_format_number, numbers)] for name, *numbers in rows]
+    )
 
 
 def shorten(text, length):
@@ -52,7 +53,10 @@ def _shorten_names(names):
     return short if len(set(short)) == len(names) else names
 
 
-def _format_fraction(value):
+def _format_number(value):
+    """Format a count, or a fraction, which can be nan."""
+    if isinstance(value, np.integer):
+        return str(value)
     return '-' if math.isnan(value) else f'{value:.3f}'
 
 

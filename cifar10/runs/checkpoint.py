@@ -1,6 +1,7 @@
 """Reading and validation of checkpoints."""
 
 import os
+import re
 from typing import Dict, NamedTuple
 
 import numpy as np
@@ -8,8 +9,9 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint_files
+from cifar10.runs import checkpoint_files, run_record
 
+_CHECKPOINT_FILE = re.compile(r'\.(index|meta|data-\d+-of-\d+)$')
 _AVERAGE_SUFFIX = '/ExponentialMovingAverage'
 
 
@@ -96,6 +98,45 @@ def read(path):
         raise UserError(f'The checkpoint {path} is damaged ({errors.reason(error)})')
 
 
+def read_choice(directory, choice):
+    """Read the checkpoint of a user's choice.
+
+    Args:
+      directory: directory of the checkpoints.
+      choice: 'latest'; 'best', see Run.keep_best; or the path of a checkpoint or of one of its
+        files.
+
+    Returns:
+      A Checkpoint.
+
+    Raises:
+      UserError: the checkpoint is missing or damaged.
+    """
+    if choice == 'latest':
+        latest = read_latest(directory)
+        if latest is None:
+            raise UserError(
+                f'There is no checkpoint in {directory}: train first, or give another directory'
+            )
+        return latest
+    path = _CHECKPOINT_FILE.sub('', choice)
+    if choice == 'best':
+        best = run_record.read(directory).get('best')
+        if not best:
+            raise UserError(
+                f'The run in {directory} has kept no best checkpoint: set keep_best in training'
+            )
+        path = os.path.join(directory, best['checkpoint'])
+    try:
+        return read(path)
+    except UserError as error:
+        if choice == 'best' and run_record.read(directory).get('best') != best:
+            return read_choice(directory, choice)  # A trainer replaced it.
+        raise UserError(
+            f'{error}. Give latest, or the path of another checkpoint; checkpoint_dir is for a directory'
+        )
+
+
 def variable_suffix(ckpt):
     """Return the suffix of the variable names to load from a Checkpoint.
 
@@ -124,7 +165,7 @@ def check_fits(ckpt, variables):
         if found != expected:
             raise UserError(
                 f'The checkpoint {ckpt.path} does not fit: its {name} is {found}, not {expected}. Give the directory of a '
-                'run of this network and optimizer, or train with --fresh'
+                'run of this network and optimizer, or set fresh to train a new run'
             )
         if not np.isfinite(value).all():
             raise UserError(

@@ -142,44 +142,8 @@ def _remove(directory, name):
         os.remove(os.path.join(directory, name))
 
 
-def keep_best(run, ckpt, precision):
-    """Keep a checkpoint of a run as the best one, if its precision is greater.
-
-    Even if the process is killed, the record names a complete checkpoint or none.
-
-    Args:
-      run: a RunDirectory.
-      ckpt: the Checkpoint that was evaluated.
-      precision: the fraction of correctly classified examples.
-
-    Raises:
-      UserError: the checkpoint cannot be saved; a former best one of another step is intact.
-    """
-    best = run.record.get('best')
-    if best and precision <= best['precision']:
-        return
-    name = f'best.ckpt-{ckpt.step}'
-    path = os.path.join(run.path, name)
-    try:
-        if best and best['checkpoint'] == name:  # A resumed run has repeated the step.
-            run.record['best'] = None
-            run.write_record()
-            best = None
-        _write(path, ckpt.values)
-        run.record['best'] = {'checkpoint': name, 'precision': precision}
-        run.write_record()
-    except (tf.errors.OpError, OSError, UserError) as error:
-        run.record['best'] = best
-        _remove_other_best_files(run.path, best and best['checkpoint'])
-        raise UserError(
-            f'Cannot keep the best checkpoint ({errors.reason(error)}): make room for {path}'
-        )
-    _remove_other_best_files(run.path, name)
-    print(f'Best so far: precision @ 1 = {precision:.3f} on the test images, kept as {path}')
-
-
-def _write(path, values):
-    """Write a checkpoint with the operation of a tf.train.Saver.
+def write(path, values):
+    """Write a checkpoint, a dict from variable name to array, with the op of a Saver.
 
     The Saver itself would save the session's values, which other workers may have changed.
     """
@@ -196,7 +160,8 @@ def _write(path, values):
         )
 
 
-def _remove_other_best_files(directory, kept_name):
+def remove_other_best_files(directory, kept_name):
+    """Remove the files of best checkpoints other than `kept_name`, which may be None."""
     for name in file_names(directory):
         match = _BEST.fullmatch(name)
         if match and (match.group(1) != kept_name or match.group(3)):

@@ -4,6 +4,7 @@ TensorFlow 2 and TensorFlow Serving load the SavedModel without this package.
 """
 
 import contextlib
+import dataclasses
 import os
 import sys
 
@@ -11,13 +12,15 @@ from absl import logging
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, errors, model
-from cifar10.config import DEPTH, HEIGHT, WIDTH
+from cifar10.config import CLASSIC, DEPTH, HEIGHT, WIDTH
 from cifar10.data import decoding
 from cifar10.errors import UserError
 from cifar10.system import directories, files
 
 CLASS_NAMES_ASSET = ('assets.extra', 'class_names.txt')  # one name per line, in label order
 UINT8_SIGNATURE = 'predict_images_uint8'
+# Without weight decay, the graph has no operations for the loss.
+HPARAMS = dataclasses.replace(CLASSIC, fc_weight_decay=0.0)
 
 
 def list_versions(export_dir):
@@ -57,14 +60,14 @@ def export(trained_model, export_dir, version=None):
             path = os.path.join(export_dir, str(version))
             if os.path.lexists(path):
                 raise UserError(
-                    f'{path} exists: give another --model_version, or leave it out for the next one'
+                    f'{path} exists: give another version, or leave it out for the next one'
                 )
             # TensorFlow Serving ignores the temporary directory: its name is not a number.
             with directories.atomic_directory(path) as directory:
                 _save(trained_model, directory)
     except (tf.errors.OpError, OSError) as error:
         raise UserError(
-            f'Cannot write the model to {path} ({errors.reason(error)}): make room there, make it writable, or give another --export_dir'
+            f'Cannot write the model to {path} ({errors.reason(error)}): make room there, make it writable, or give another directory'
         )
     return path
 
@@ -136,7 +139,7 @@ def _standard_probabilities(resized_images, num_classes):
     # On a GPU device, the model uses tf.nn.lrn instead of its own op. Devices are not exported.
     with tf.device('/gpu:0'):
         return tf.nn.softmax(
-            model.inference(distortions.crop(resized_images), num_classes, fc_weight_decay=0.0)
+            model.inference(distortions.crop(resized_images), num_classes, HPARAMS)
         )
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, Sequence
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, evaluation
+from cifar10 import errors, evaluation, model
 from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.data import decoding
 from cifar10.data.progress import ProgressBar
@@ -62,7 +62,7 @@ def _files_in_directory(directory, recursive, failures):
         names = sorted(name for name in names if not name.startswith('.'))
         paths += [os.path.join(directory_path, name) for name in names]
     if not paths and len(failures) == before:
-        hint = '' if recursive else ' (--recursive includes its subdirectories)'
+        hint = '' if recursive else ' (recursive includes its subdirectories)'
         raise UserError(f'{directory} has no files{hint}: give another directory')
     return paths
 
@@ -153,9 +153,9 @@ def checkpoint_predictor(trained_model, num_views, batch_size):
     """
     with tf.Graph().as_default() as graph, tf.device(_DEVICE), trained_model.constants_scope():
         images = tf.placeholder(tf.uint8, [None, DEPTH, HEIGHT, WIDTH])
-        num_sub_batches = machine.num_sub_batches([_DEVICE], batch_size)
+        model.set_num_sub_batches(machine.num_sub_batches([_DEVICE], batch_size))
         log_probabilities = evaluation.mean_log_probabilities(
-            images, num_views, len(trained_model.class_names), num_sub_batches, fc_weight_decay=0.0
+            images, num_views, len(trained_model.class_names), export.HPARAMS
         )
         probabilities = tf.exp(log_probabilities)
     config = machine.session_config([_DEVICE], machine.choose_threads([_DEVICE], batch_size))
@@ -180,8 +180,8 @@ def saved_model_predictor(path):
         with open(os.path.join(path, *export.CLASS_NAMES_ASSET), encoding='utf-8') as names_file:
             class_names = names_file.read().split('\n')[:-1]
         with session.graph.as_default():
-            model = tf.saved_model.load(session, [tf.saved_model.SERVING], path)
-        signature = model.signature_def[export.UINT8_SIGNATURE]
+            loaded = tf.saved_model.load(session, [tf.saved_model.SERVING], path)
+        signature = loaded.signature_def[export.UINT8_SIGNATURE]
         probabilities = signature.outputs['probabilities']
         num_classes = probabilities.tensor_shape.dim[1].size
         if num_classes != len(class_names):
@@ -190,6 +190,6 @@ def saved_model_predictor(path):
     except (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError) as error:
         raise UserError(
             f'{path} is not a model of cifar10_export.py ({errors.reason(error)}): export it again, or give '
-            'another --saved_model_dir'
+            'another directory'
         )
     return lambda images: predict_fn(np.transpose(images, [0, 2, 3, 1])), class_names

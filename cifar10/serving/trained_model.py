@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 from cifar10.config import NUM_CLASSES
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint, run_directory
+from cifar10.runs import checkpoint, run_record
 
 
 class TrainedModel(NamedTuple):
@@ -42,14 +42,14 @@ def read(directory, choice):
     """Return the TrainedModel of a checkpoint.
 
     Args:
-      directory: see run_directory.read_checkpoint.
-      choice: see run_directory.read_checkpoint.
+      directory: see checkpoint.read_choice.
+      choice: see checkpoint.read_choice.
 
     Raises:
       UserError: the checkpoint is missing, damaged or of another network, or its run.json has
         another number of classes.
     """
-    ckpt = run_directory.read_checkpoint(directory, choice)
+    ckpt = checkpoint.read_choice(directory, choice)
     suffix = checkpoint.variable_suffix(ckpt)
     name = 'softmax_linear/biases' + suffix
     biases = ckpt.values.get(name)
@@ -68,11 +68,11 @@ def _read_class_names(train_dir, num_classes):
     Raises:
       UserError: run.json has another number of classes, or is damaged.
     """
-    names = run_directory.read_record(train_dir).get('class_names')
+    names = run_record.read(train_dir).get('class_names')
     if names and len(names) != num_classes:
         raise UserError(
-            f'{os.path.join(train_dir, run_directory.RECORD)} has {len(names)} class names, but the checkpoint has '
-            f'{num_classes} classes: restore the {run_directory.RECORD} of its run'
+            f'{os.path.join(train_dir, run_record.RECORD)} has {len(names)} class names, but the checkpoint has '
+            f'{num_classes} classes: restore the {run_record.RECORD} of its run'
         )
     if names:
         return names

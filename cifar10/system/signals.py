@@ -130,8 +130,8 @@ def _set(handlers):
 class StopRequest:
     """Context manager in which the first signal only sets `received_signal`, a signal.Signals.
 
-    If install_handlers was called, a second signal ends the process. Otherwise the former handlers
-    get this signal.
+    The second signal ends a script: the thread of install_handlers gets it. Without that thread, as
+    in a notebook, the former handlers get it.
     """
 
     received_signal = None

@@ -61,7 +61,8 @@ def activate(package_modules=False):
 
     if shell:
         _adapt_shell(shell)
-    modules.install(os.path.join(os.path.realpath(os.getcwd()), ''), package_modules)
+    directory = os.path.join(os.path.realpath(os.getcwd()), '')
+    modules.install(directory, package_modules, 'package_modules=True')
     tf1.install()
     atexit.register(sessions.close)
 

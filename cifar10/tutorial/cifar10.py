@@ -6,6 +6,7 @@ and flags before it builds its graph. The import defines the flags.
 
 import argparse
 import copy
+import dataclasses
 import gzip  # noqa: F401 (programs use `import *`)
 import os  # noqa: F401
 import re
@@ -189,7 +190,8 @@ def train(total_loss, global_step):
         total_loss,
         global_step,
         RunLength(_flag('batch_size'), NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN),
-        CLASSIC._replace(
+        dataclasses.replace(
+            CLASSIC,
             initial_learning_rate=INITIAL_LEARNING_RATE,
             num_epochs_per_decay=NUM_EPOCHS_PER_DECAY,
             learning_rate_decay_factor=LEARNING_RATE_DECAY_FACTOR,

@@ -86,7 +86,7 @@ def distorted_inputs(
         labels, images = input_lib.shuffled_records(split, num_examples, batch_size)
         images = distortions.distort(
             images,
-            distortions.sample_parameters(batch_size, image_size=image_size),
+            distortions.sample(batch_size, image_size=image_size),
             image_size=image_size,
         )
         images, labels = input_lib.prefetch_queue(images, labels, 2, num_threads=2).dequeue()

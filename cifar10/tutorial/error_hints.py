@@ -18,7 +18,7 @@ _PACKAGE_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__f
 _PYTHON_3_HINT = (
     'this is Python 2: convert the program with 2to3 (in Python up to 3.12), or rewrite the line'
 )
-_COPY_HINT = "the program needs its author's copy beside it, without --package_modules"
+_COPY_HINT = "the program needs its author's copy beside it, without package_modules"
 _PYTHON_2_SYNTAX = '|'.join(  # for a line with emptied strings
     [
         r"(^|[:;]) *(print|exec) +[\w'{-]",

@@ -38,12 +38,13 @@ _OLD_NAMES = {
 }
 
 
-def install(program_path, package_modules):
+def install(program_path, package_modules, option):
     """Install the importer; print which modules a program gets, if it has copies of the tutorial's.
 
     Args:
       program_path: absolute path, without links; for a notebook its directory, with a final slash.
       package_modules: True to import this package's modules instead of the copies.
+      option: what a user writes for package_modules, for messages.
 
     Returns:
       A sentence with the remedy if the selected modules are wrong; None if there are no copies.
@@ -51,7 +52,6 @@ def install(program_path, package_modules):
     directory = os.path.dirname(program_path)
     copies = [os.path.join(directory, name + '.py') for name in _TUTORIAL_MODULES]
     copies = [path for path in copies if os.path.isfile(path) and path != program_path]
-    option = '--package_modules' if os.path.basename(program_path) else 'package_modules=True'
     remedy = None
     if copies and package_modules:
         errors.warn(f"using this package's modules, not {' and '.join(copies)}")

@@ -22,7 +22,7 @@ _MAGIC = re.compile(
 )
 
 
-def run(path, arguments, package_modules=False):
+def run(path, arguments, package_modules=False, option='package_modules'):
     """Run a program or notebook as a script, with TensorFlow 1 and the tutorial's modules.
 
     The program becomes `__main__`; its directory comes first in sys.path. Signals do what they do
@@ -33,6 +33,7 @@ def run(path, arguments, package_modules=False):
       arguments: list of strings, the program's command line.
       package_modules: True to import the tutorial's modules of this package, not copies beside the
         program.
+      option: what a user writes for package_modules, for messages.
 
     Raises:
       UserError: the program cannot be read, or its error has a hint in `error_hints`.
@@ -41,7 +42,7 @@ def run(path, arguments, package_modules=False):
     """
     codes, is_notebook = _compile_program(path)
     directory = os.path.dirname(os.path.realpath(path))
-    remedy = modules.install(os.path.realpath(path), package_modules)
+    remedy = modules.install(os.path.realpath(path), package_modules, option)
     tf1.install()
     _add_hints_in_threads(directory)
     if is_notebook:

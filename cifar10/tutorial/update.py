@@ -49,7 +49,7 @@ def train(
     """Return the train op of the tutorial's `cifar10.train`.
 
     The op averages the losses, applies the gradients, and then updates the moving averages of all
-    trainable variables; for their decay see optimizer.train. Summaries of learning rate, losses,
+    trainable variables; for their decay see optimizer.train_op. Summaries of learning rate, losses,
     variables and gradients are added.
 
     Args:
@@ -66,4 +66,4 @@ def train(
         tf.summary.histogram(variable.op.name, variable)
         if gradient is not None:
             tf.summary.histogram(variable.op.name + '/gradients', gradient)
-    return optimizer.train(opt, gradients, global_step, run_length, hparams)
+    return optimizer.train_op(opt, gradients, global_step, run_length, hparams)

@@ -1,16 +1,18 @@
 """Comparison with the classic formulation, from equal weights, batches and random numbers."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, multi_gpu, optimizer
+from cifar10 import distortions, model, multi_gpu, optimizer
 from cifar10.benchmark import classic
-from cifar10.config import CLASSIC, Intervals, RunLength
+from cifar10.config import CLASSIC, RunLength, RunSettings
 from cifar10.data import dataset
 from cifar10.system import machine
 from cifar10.training import Job
-from tests.helpers import events, messages, networks, oracle, queues
+from tests.helpers import events, messages, oracle, queues
 
 BATCH = 128
 RUN_LENGTH = RunLength(BATCH, 50000)
@@ -94,19 +96,17 @@ def _ours(num_towers, num_sub_batches):
         rows, columns, flip, _, contrast = draws
         images = distortions.distort(
             tf.transpose(raw, [0, 3, 1, 2]),
-            distortions.Parameters(rows, columns, flip, contrast),
+            distortions.Distortions(rows, columns, flip, contrast),
         )
         global_step = tf.train.get_or_create_global_step()
         sgd = tf.train.GradientDescentOptimizer(
             optimizer.learning_rate(global_step, RUN_LENGTH, CLASSIC)
         )
         batches = list(zip(tf.split(images, num_towers), tf.split(labels, num_towers)))
-        model_params = networks.from_hparams(CLASSIC, num_sub_batches)
-        _, tower_grads = multi_gpu.tower_gradients(
-            ['/cpu:0', '/cpu:1'][:num_towers], batches, sgd, model_params
-        )
+        model.set_num_sub_batches(num_sub_batches)
+        _, tower_grads = multi_gpu.tower_gradients(['/cpu:0', '/cpu:1'][:num_towers], batches, sgd)
         gradients = multi_gpu.average_gradients(tower_grads)
-        return optimizer.train(sgd, gradients, global_step, RUN_LENGTH, CLASSIC)
+        return optimizer.train_op(sgd, gradients, global_step, RUN_LENGTH, CLASSIC)
 
     return build
 
@@ -155,16 +155,15 @@ def test_input_draws_for_each_image(data_dir, monkeypatch):
 def test_train_prints_writes_and_saves(tmp_path, data_dir, capsys):
     job = Job(
         dataset.read(data_dir),
-        CLASSIC._replace(batch_size=8),
+        dataclasses.replace(CLASSIC, batch_size=8),
         ['/cpu:0', '/cpu:1'],
-        max_steps=5,
-        intervals=Intervals(log_frequency=2, save_summaries_steps=2, save_checkpoint_steps=4),
+        RunSettings(max_steps=5, log_frequency=2, save_summaries_steps=2, save_checkpoint_steps=4),
     )
     classic.train(job, str(tmp_path / 'run'))
     lines = messages.log_lines(capsys.readouterr().out)
     assert [step for step, *_ in lines] == ['2', '4', '5']
-    for _, loss, examples_per_sec, sec_per_batch in lines:
-        assert 3 < float(loss) < 7 and float(sec_per_batch) == pytest.approx(
+    for _, loss, examples_per_sec, sec_per_step in lines:
+        assert 3 < float(loss) < 7 and float(sec_per_step) == pytest.approx(
             16 / float(examples_per_sec), rel=0.01, abs=0.0006
         )
     saved = sorted(path.stem for path in (tmp_path / 'run').glob('*.index'))

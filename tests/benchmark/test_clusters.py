@@ -1,5 +1,6 @@
 """Metrics of clusters, and a whole measurement."""
 
+import dataclasses
 import datetime
 import json
 
@@ -28,17 +29,17 @@ def test_metrics_of_clusters(monkeypatch):
         }, 0
 
     monkeypatch.setattr(processes, 'run_trainer', run_trainer)
-    job = Job(dataset.read(''), CLASSIC._replace(batch_size=8))
-    params = subcommands.BenchmarkParams(
+    job = Job(dataset.read(''), dataclasses.replace(CLASSIC, batch_size=8))
+    settings = subcommands.BenchmarkSettings(
         job, StepCounts(10, 20), 'scripts', [], '', ['--data_dir=there']
     )
-    metrics = clusters.measure_distributed('ours', params)
+    metrics = clusters.measure_distributed('ours', settings)
     assert len(commands) == 10
     assert metrics['updates/sec, one process, 2 towers'] == 1
     sync, asynchronous = 'sync, 4 workers', 'async, 4 workers'
     assert metrics['updates/sec, ' + sync] == 1 / 2
-    assert metrics['images/sec, ' + sync] == 4 * 8 / 2
-    assert metrics['images/sec, ' + asynchronous] == 8 / 4
+    assert metrics['examples/sec, ' + sync] == 4 * 8 / 2
+    assert metrics['examples/sec, ' + asynchronous] == 8 / 4
     assert metrics['time of 4 batches / one process, ' + sync] == 2
     assert metrics['time of 4 batches / one process, ' + asynchronous] == 16
     assert metrics['MB per update, ' + sync] == 2

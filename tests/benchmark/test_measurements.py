@@ -1,5 +1,6 @@
 """Metrics of input, step and profile, measured in the process of the test."""
 
+import dataclasses
 import json
 
 import pytest
@@ -16,7 +17,9 @@ FORMULATIONS = pytest.mark.parametrize('formulation', ['ours', 'classic'])
 
 
 def _job(data_dir=''):
-    return Job(dataset.read(data_dir), CLASSIC._replace(batch_size=8), ['/cpu:0', '/cpu:1'])
+    return Job(
+        dataset.read(data_dir), dataclasses.replace(CLASSIC, batch_size=8), ['/cpu:0', '/cpu:1']
+    )
 
 
 @FORMULATIONS
@@ -39,7 +42,7 @@ def test_step_metrics(formulation, monkeypatch):
     monkeypatch.setattr(measurements.time, 'perf_counter', lambda: next(times))
     job = _job()
     metrics = measurements.step_metrics(formulation, job, StepCounts(1, 2))
-    assert metrics == {'ms per step': 1500, 'images/sec': 2 * 8 / 1.5}
+    assert metrics == {'ms per step': 1500, 'examples/sec': 2 * 8 / 1.5}
     assert threads == [job.threads if formulation == 'ours' else None]
 
 

@@ -11,13 +11,16 @@ from tests.helpers import measured_runs, messages, programs
 
 @pytest.fixture
 def runs(tmp_path):
-    """slow: one run of 400 steps, stopped and resumed; quick: two runs of 200 steps."""
+    """slow: one run of 400 steps, stopped and resumed; quick: two runs of 200 steps.
+
+    An early version, with another name of a tag, began the run slow.
+    """
     train = tmp_path / 'slow'
     measured_runs.write(
         train, 0, epoch={100: 1, 200: 2, 300: 3}, sec_per_batch={100: 0.6, 200: 1.2, 300: 99}
     )
     # The start drops the events after step 200. The run ends after its last summary.
-    measured_runs.write(train, 200, epoch={300: 3, 400: 4}, sec_per_batch={300: 0.6, 400: 0.6})
+    measured_runs.write(train, 200, epoch={300: 3, 400: 4}, sec_per_step={300: 0.6, 400: 0.6})
     measured_runs.write(
         tmp_path / 'slow_eval',
         **{
@@ -34,7 +37,7 @@ def runs(tmp_path):
             tmp_path / name,
             0,
             epoch={100: 1, 200: 2, 300: 3},
-            sec_per_batch=dict.fromkeys((100, 200, 300), 0.6),
+            sec_per_step=dict.fromkeys((100, 200, 300), 0.6),
         )
         measured_runs.write(
             tmp_path / (name + '_eval'),
@@ -88,7 +91,7 @@ def test_plot(runs, tmp_path):
 
 def test_plot_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, 'matplotlib', None)
-    with messages.raises('^--plot_file needs matplotlib: pip install matplotlib$'):
+    with messages.raises('^The plot needs matplotlib: pip install matplotlib$'):
         results.plot({}, 'plot.svg')
 
 
@@ -133,6 +136,6 @@ def test_mistake_gets_one_clear_line(tmp_path, args, expected, complaint):
 
 def test_a_run_without_a_step(tmp_path):
     _, eval_dir = measured_runs.write_run(tmp_path)
-    measured_runs.write(tmp_path / 'new', epoch={0: 0, 100: 1}, sec_per_batch={0: 0, 200: 1})
-    with messages.raises('/new holds no step with both "epoch" and "sec_per_batch": train further'):
+    measured_runs.write(tmp_path / 'new', epoch={0: 0, 100: 1}, sec_per_step={0: 0, 200: 1})
+    with messages.raises('/new holds no step with both "epoch" and "sec_per_step": train further'):
         results.read_curve(str(tmp_path / 'new'), eval_dir)

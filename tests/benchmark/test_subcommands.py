@@ -1,5 +1,6 @@
 """Subcommands of the benchmark: arithmetic, flags, errors, whole measurements."""
 
+import dataclasses
 import json
 import os
 import re
@@ -9,16 +10,18 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.benchmark import measurements, processes, subcommands
 from cifar10.benchmark.measurements import StepCounts
-from cifar10.config import CLASSIC
+from cifar10.config import CLASSIC, RunSettings
 from cifar10.data import dataset
 from cifar10.training import Job
 from tests.helpers import programs
 
-CPU_JOB = Job(dataset.read('there'), CLASSIC._replace(batch_size=8), ['/cpu:0', '/cpu:1'])
+CPU_JOB = Job(
+    dataset.read('there'), dataclasses.replace(CLASSIC, batch_size=8), ['/cpu:0', '/cpu:1']
+)
 
 
-def _params(job=CPU_JOB, steps=StepCounts(0, 0), scripts_dir='', trace_path=''):
-    return subcommands.BenchmarkParams(
+def _settings(job=CPU_JOB, steps=StepCounts(0, 0), scripts_dir='', trace_path=''):
+    return subcommands.BenchmarkSettings(
         job, steps, scripts_dir, ['--num_preprocess_threads=3'], trace_path, ['--data_dir=there']
     )
 
@@ -67,10 +70,12 @@ def test_mistake_gets_one_clear_line(tmp_path, data_dir, args, status, complaint
 
 
 def test_input_verdict():
-    rounds = {'ours': {'images/sec': [100, 400, 300], 'images/sec of the step': [1000, 50, 200]}}
+    rounds = {
+        'ours': {'examples/sec': [100, 400, 300], 'examples/sec of the step': [1000, 50, 200]}
+    }
     text = subcommands.input_analysis(rounds, CPU_JOB)
     assert 'can feed the towers on /cpu:0, /cpu:1' in text and 'reaches 1.5 times' in text
-    rounds['ours']['images/sec'] = [99, 98, 100]
+    rounds['ours']['examples/sec'] = [99, 98, 100]
     assert 'CANNOT feed' in subcommands.input_analysis(rounds, CPU_JOB)
 
 
@@ -91,7 +96,7 @@ def test_profile_tables():
     metrics['sum of all operations'] = [100, 50, 40]
     rounds = {'ours': metrics, 'classic': {'sum of all operations': [50, 50, 50]}}
     title, table, other, _, sums = subcommands.tables(
-        'profile', rounds, _params(trace_path='trace.json')
+        'profile', rounds, _settings(trace_path='trace.json')
     ).split('\n\n')
     assert title == 'ours, Chrome trace in trace.json (open it in ui.perfetto.dev)'
     assert other.startswith('classic, Chrome trace in trace.json.classic ')
@@ -112,14 +117,14 @@ def test_limit_counts_each_gpu_and_all_cores_once(monkeypatch, devices, times):
         if function is measurements.matmul_flops_per_sec:
             assert args == (devices[0],)
             return 3e9
-        return {'ms per step': 50.0, 'images/sec': 1.0}
+        return {'ms per step': 50.0, 'examples/sec': 1.0}
 
     monkeypatch.setattr(processes, 'call_in_new_process', without_process)
-    metrics = subcommands.measure_step('ours', _params(CPU_JOB._replace(devices=devices)))
+    metrics = subcommands.measure_step('ours', _settings(CPU_JOB._replace(devices=devices)))
     gflops = measurements.step_flops(8) * len(devices) / 0.05 / 1e9
     assert metrics == {
         'ms per step': 50,
-        'images/sec': 1,
+        'examples/sec': 1,
         'GFLOP/s': pytest.approx(gflops),
         'matrix product, GFLOP/s': times * 3,
         'share of the matrix product': pytest.approx(gflops / (times * 3)),
@@ -142,9 +147,9 @@ def test_trainer_gets_flags_and_is_timed(tmp_path, monkeypatch, formulation, scr
     monkeypatch.setattr(processes, 'call_in_new_process', lambda function, device: 1e9)
     metrics = subcommands.measure_train(
         formulation,
-        _params(steps=StepCounts(12, 16), scripts_dir=str(tmp_path)),
+        _settings(steps=StepCounts(12, 16), scripts_dir=str(tmp_path)),
     )
-    assert (metrics['ms per step'], metrics['images/sec']) == (250, 64)
+    assert (metrics['ms per step'], metrics['examples/sec']) == (250, 64)
     assert metrics['peak memory, MB'] > 0 and metrics['matrix product, GFLOP/s'] == 1
     with open(str(tmp_path / 'argv')) as argv:
         path, data_dir, train_dir, *others = json.load(argv)
@@ -168,7 +173,7 @@ def test_towers_share_one_batch(monkeypatch):
     monkeypatch.setattr(processes, 'call_in_new_process', without_process)
     cpus = [f'/cpu:{i}' for i in range(8)]
     job = CPU_JOB._replace(devices=cpus)
-    metrics = subcommands.measure_towers('classic', _params(job, StepCounts(3, 0)))
+    metrics = subcommands.measure_towers('classic', _settings(job, StepCounts(3, 0)))
     usual = [('classic', cpus[:n], 1, 'cpu', 8 // n, (3, 100)) for n in (1, 2, 4)]
     assert parts == usual
     assert metrics == {
@@ -180,7 +185,7 @@ def test_towers_share_one_batch(monkeypatch):
     }
     del parts[:]
     job = job._replace(devices_per_tower=2, variable_strategy='spread')
-    metrics = subcommands.measure_towers('classic', _params(job, StepCounts(0, 7)))
+    metrics = subcommands.measure_towers('classic', _settings(job, StepCounts(0, 7)))
     assert parts[1::2] == [
         ('classic', cpus[: 2 * n], 2, 'spread', 8 // n, (10, 7)) for n in (1, 2, 4)
     ]
@@ -194,8 +199,8 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     """A fake measurement records its arguments."""
     requests = []
 
-    def measure(formulation, params):
-        requests.append((formulation, params))
+    def measure(formulation, settings):
+        requests.append((formulation, settings))
         return {
             'ms': len(requests),
             'share of the matrix product': 1 / len(requests),
@@ -219,11 +224,11 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     )
     job = Job(
         dataset.read(data_dir),
-        CLASSIC._replace(batch_size=16),
+        dataclasses.replace(CLASSIC, batch_size=16),
         ['/cpu:0', '/cpu:1'],
-        (5, 6, 7),
+        RunSettings(intra_op_threads=5, inter_op_threads=6, num_preprocess_threads=7),
     )
-    expected = subcommands.BenchmarkParams(
+    expected = subcommands.BenchmarkSettings(
         job,
         StepCounts(3, 4),
         os.path.join(programs.ROOT, 'scripts'),

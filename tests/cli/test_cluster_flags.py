@@ -110,10 +110,56 @@ def test_strategies(cluster, words, strategy):
     assert _strategy(cluster, *words) == strategy
 
 
+@pytest.mark.parametrize(
+    'name, mode',
+    [
+        ('replicas_to_aggregate', 'sync'),
+        ('fetch_steps', 'async'),
+        ('push_steps', 'async'),
+        ('average_period', 'average'),
+    ],
+)
+def test_numbers_without_effect(name, mode):
+    assert getattr(_strategy(CLUSTER, f'--mode={mode}', f'--{name}=2'), name) == 2
+    with pytest.raises(UserError) as error:
+        _strategy(WITHOUT_SERVERS, f'--{name}=2')
+    assert str(error.value) == (
+        f'--{name} has no effect with --mode=allreduce: leave it out, or give --mode={mode}'
+    )
+
+
+def test_too_many_backup_workers():
+    with pytest.raises(UserError) as error:
+        _strategy(CLUSTER, '--replicas_to_aggregate=3')
+    assert str(error.value) == (
+        '--replicas_to_aggregate=3 is more than the 2 workers: give at most their number'
+    )
+
+
 def test_timeouts():
     assert _parsed([], cluster_flags.timeouts_from_flags) == Timeouts() == (300, 120)
     words = ['--connect_timeout_secs=7', '--stall_timeout_secs=8']
     assert _parsed(words, cluster_flags.timeouts_from_flags) == Timeouts(connect=7, stall=8)
+
+
+@pytest.mark.parametrize('cluster', [CLUSTER, WITHOUT_SERVERS])
+def test_the_command_of_a_task(cluster):
+    """The trainer reads the Cluster and the Task back. Each flag of the launcher would differ."""
+    own = ['--max_steps=5', '--fresh']
+    command = cluster_flags.TrainerCommand(['python', 'trainer.py'], own)
+    for task in cluster.ps_tasks + cluster.worker_tasks:
+        for has_begun, others in [(False, own), (True, ['--max_steps=5', '--nofresh'])]:
+            words = command(cluster, task, has_begun)
+            assert words[:2] == ['python', 'trainer.py'] and words[-2:] == others
+            assert _given(*words[2:]) == (cluster, task)
+
+
+@pytest.mark.parametrize('name', ['ps_hosts', 'worker_hosts', 'job_name', 'task_index'])
+def test_a_flag_of_the_launcher(name):
+    for flag in (f'--{name}', f'-{name}=x', f'--{name}=a:1,b:2'):
+        with pytest.raises(UserError, match=f'^{flag} is set by the launcher, for each task: '):
+            cluster_flags.TrainerCommand([], ['--max_steps=5', flag])
+    cluster_flags.TrainerCommand([], [f'--{name}s=1', f'--no{name}', name])
 
 
 MISTAKES = [  # flags after HOSTS and TASK, exit status, complaint

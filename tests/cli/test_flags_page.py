@@ -1,5 +1,6 @@
 """docs/flags.md is up to date and complete."""
 
+import dataclasses
 import glob
 import os
 import re
@@ -8,6 +9,7 @@ import sys
 
 import pytest
 
+from cifar10.config import HPARAMS, RECIPES, RunSettings
 from tests.helpers import pages, programs
 
 DOCS = os.path.join(programs.ROOT, 'docs')
@@ -32,3 +34,22 @@ def test_every_flag_is_on_the_page(script):
     assert (status, stderr) == (0, '')
     names = re.findall(r'^  --(?:\[no\])?(\w+): ', stdout, re.M)
     assert sorted(names) == sorted(pages.flags(script) | {'version'})
+
+
+def test_every_hyperparameter_and_setting_has_a_row():
+    """With help and defaults; a hyperparameter without effect has no default."""
+    shared = pages.read('flags.md').partition('\n## cifar10_train.py')[0]
+    rows = dict(re.findall(r'^`--(\w+)` \| ?(.*)$', shared, re.M))
+    for name, field in HPARAMS.items():
+        *defaults, text = rows[name].split('|', 3)
+        assert text.strip().startswith(field.metadata['help']), name
+        for cell, recipe in zip(defaults, RECIPES.values()):
+            if recipe.has_effect(name):
+                assert field.type(cell.strip()) == getattr(recipe, name), name
+            else:
+                assert not cell.strip(), name
+    for field in dataclasses.fields(RunSettings):
+        default, text = rows[field.name].split('|', 1)
+        assert text.strip().startswith(field.metadata['help']), field.name
+        expected = '' if field.default is None or field.default is False else str(field.default)
+        assert default.strip() == expected, field.name

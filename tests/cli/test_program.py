@@ -47,7 +47,7 @@ MISTAKES = [
     ('cifar10_dataset holdout {tmp}/file {tmp}/new', 1, '{tmp}/file is not a directory: .*'),
     ('cifar10_dataset download --data_url=', 2, 'flag --data_url=: the name is missing; .*'),
     ('cifar10_dataset info --contact_sheet_file={tmp}/x.gif', 2, '.* must end in .png or .*'),
-    ('cifar10_eval --data_dir={data} --num_examples=51', 1, '--num_examples=51 is more than .*'),
+    ('cifar10_eval --data_dir={data} --num_examples=51', 1, 'num_examples=51 is more than .*'),
     ('cifar10_eval --data_dir={data} --checkpoint_dir={tmp} --run_once', 1, 'There is no ch.*'),
     ('cifar10_eval --data_dir={tmp}/nowhere', 1, '{tmp}/nowhere does not exist: make a data .*'),
     ('cifar10_eval --run_once --checkpoint_dir={tmp}/no', 1, '{tmp}/no does not exist: train .*'),

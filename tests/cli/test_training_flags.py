@@ -1,15 +1,21 @@
-"""Job and hyperparameters of the flags."""
+"""Job, hyperparameters and settings of the flags."""
+
+import dataclasses
+import math
+import re
 
 from absl import flags
 import pytest
 
 from cifar10 import placement
 from cifar10.cli import training_flags, training_job
-from cifar10.config import BEST, CLASSIC, FAST, RECIPES, HParams, Intervals
+from cifar10.config import BEST, CLASSIC, FAST, HPARAMS, RECIPES, RunSettings
 from cifar10.data import dataset
-from cifar10.system.machine import Threads
 from cifar10.training import Job
-from tests.helpers import messages, programs
+from tests.helpers import fields, messages, programs
+
+SETTINGS = {field.name: field for field in dataclasses.fields(RunSettings)}
+FOLLOWS = {'keep_best': {'eval_every': SETTINGS['save_checkpoint_steps'].default}}
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +28,7 @@ def defined():
 
 def test_without_flags_the_defaults_of_the_job(data_dir):
     flags.FLAGS(['a script', '--data_dir=' + data_dir])
-    assert training_job.prepare() == Job(dataset.read(data_dir), devices=['/cpu:0'])
+    assert training_job.job_from_flags() == Job(dataset.read(data_dir), devices=['/cpu:0'])
 
 
 def test_the_variables_of_one_gpu(data_dir, monkeypatch):
@@ -33,63 +39,64 @@ def test_the_variables_of_one_gpu(data_dir, monkeypatch):
         flags.FLAGS(
             ['a script', '--data_dir=' + data_dir, *(f'--variable_strategy={a}' for a in args)]
         )
-        job = training_job.prepare(variable_strategy=flags.FLAGS.variable_strategy)
+        job = training_job.job_from_flags(variable_strategy=flags.FLAGS.variable_strategy)
         found += job.variable_devices
         flags.FLAGS['variable_strategy'].unparse()
     assert found == ['/gpu:0', '/cpu:0', '/cpu:0', '/cpu:0']
 
 
-def test_every_flag_reaches_the_job(data_dir):
-    flags.FLAGS(
-        [
-            'a script',
-            '--data_dir=' + data_dir,
-            '--dataset=synthetic',
-            '--recipe=fast',
-            '--batch_size=5',
-            '--intra_op_threads=2',
-            '--inter_op_threads=3',
-            '--num_preprocess_threads=4',
-            '--max_steps=6',
-            '--log_frequency=7',
-            '--save_summaries_steps=8',
-            '--save_checkpoint_steps=9',
-            '--max_to_keep=10',
-            '--eval_every=12',
-            '--seed=11',
-            '--log_device_placement',
-            '--profile_step=6',
-        ]
-    )
-    assert training_job.prepare(6, 3, 'spread') == Job(
+def _parse(*args):
+    flags.FLAGS.unparse_flags()
+    flags.FLAGS(['a script', *args])
+
+
+def test_the_devices_reach_the_job(data_dir):
+    _parse('--data_dir=' + data_dir, '--dataset=synthetic', '--recipe=fast')
+    assert training_job.job_from_flags(6, 3, 'spread') == Job(
         dataset=dataset.read(data_dir),
-        hparams=FAST._replace(batch_size=5),
+        hparams=FAST,
         devices=[f'/cpu:{i}' for i in range(6)],
         devices_per_tower=3,
         variable_strategy='spread',
-        requested_threads=Threads(intra_op=2, inter_op=3, prefetch=4),
-        max_steps=6,
-        intervals=Intervals(
-            log_frequency=7,
-            save_summaries_steps=8,
-            save_checkpoint_steps=9,
-            max_to_keep=10,
-            eval_every=12,
-            profile_step=6,
-        ),
-        seed=11,
-        log_device_placement=True,
     )
 
 
-def test_the_best_is_chosen_of_all_checkpoints_by_default(data_dir):
+@pytest.mark.parametrize('name', SETTINGS)
+def test_every_setting_reaches_the_job(data_dir, name):
+    value = fields.other_value(SETTINGS[name], SETTINGS[name].default)
+    _parse('--data_dir=' + data_dir, f'--{name}={value}')
+    expected = RunSettings(**{name: value}, **FOLLOWS.get(name, {}))
+    assert training_job.job_from_flags().settings == expected
+
+
+def test_the_best_is_chosen_of_all_checkpoints_by_default():
     for args, eval_every in [([], 9), (['--eval_every=4'], 4)]:
-        flags.FLAGS(
-            ['a script', f'--data_dir={data_dir}', '--keep_best', '--save_checkpoint_steps=9']
-            + args
-        )
-        intervals = training_job.prepare().intervals
-        assert (intervals.keep_best, intervals.eval_every) == (True, eval_every)
+        _parse('--keep_best', '--save_checkpoint_steps=9', *args)
+        expected = RunSettings(keep_best=True, eval_every=eval_every, save_checkpoint_steps=9)
+        assert training_flags.settings_from_flags() == expected
+
+
+@pytest.mark.parametrize('name', sorted(set(HPARAMS) - {'recipe'}))
+def test_every_hyperparameter_reaches_the_job(data_dir, name):
+    value = fields.other_value(HPARAMS[name], getattr(FAST, name))
+    expected = dataclasses.asdict(fields.with_effect(FAST, name, value))
+    fast = dataclasses.asdict(FAST)
+    given = [f'--{field}={x}' for field, x in expected.items() if x != fast[field]]
+    if name == 'epochs':
+        expected['warmup_epochs'] = round(value * 3 / 32, 9)
+    _parse('--data_dir=' + data_dir, '--recipe=fast', *given)
+    assert dataclasses.asdict(training_job.job_from_flags().hparams) == expected
+
+
+@pytest.mark.parametrize('name, field', dict(HPARAMS, **SETTINGS).items())
+def test_the_values_of_a_flag(name, field):
+    for value in fields.valid_values(field):
+        _parse(f'--{name}={value}')
+        assert flags.FLAGS[name].value == value
+    unlimited = field.metadata['high'] == math.inf
+    for value in fields.invalid_values(field) + ['1e300'] * unlimited:
+        with pytest.raises(flags.IllegalFlagValueError, match=f'^flag --{name}=.*: '):
+            _parse(f'--{name}={value}')
 
 
 @pytest.mark.parametrize(
@@ -100,7 +107,7 @@ def test_the_best_is_chosen_of_all_checkpoints_by_default(data_dir):
     ],
 )
 def test_outputs_that_would_be_missing(args, complaint):
-    flags.FLAGS(['a script'] + args)
+    _parse(*args)
     with messages.raises('^' + complaint):
         training_flags.check()
 
@@ -125,51 +132,37 @@ def test_defaults_of_the_books():
 
 
 def hparams(*args, recorded=CLASSIC):
-    flags.FLAGS.unparse_flags()
-    flags.FLAGS(['a script'] + list(args))
+    _parse(*args)
     return training_flags.hparams_from_flags(recorded)
 
 
 def test_a_recipe_by_name():
     assert hparams() == CLASSIC
-    for recipe in RECIPES:
-        assert hparams('--recipe=' + recipe) == RECIPES[recipe] and RECIPES[recipe].recipe == recipe
+    for name, recipe in RECIPES.items():
+        assert hparams('--recipe=' + name) == recipe and recipe.recipe == name
+        every = [
+            f'--{field}={getattr(recipe, field)}' for field in HPARAMS if recipe.has_effect(field)
+        ]
+        assert hparams(*every) == recipe
 
 
-# values of no recipe
-OTHERS = dict(
-    batch_size=7,
-    optimizer='momentum',
-    initial_learning_rate=0.7,
-    lr_scaling='linear',
-    momentum=0.7,
-    matrix_learning_rate=0.7,
-    matrix_weight_decay=0.7,
-    schedule='staircase',
-    num_epochs_per_decay=7.0,
-    learning_rate_decay_factor=0.7,
-    warmup_epochs=0.7,
-    epochs=70.0,
-    fc_weight_decay=0.7,
-    label_smoothing=0.7,
-    moving_average_decay=0.7,
-    moving_average_fraction=0.7,
-    contrast=0.7,
-)
-
-
-def test_every_number_has_a_flag():
-    assert set(OTHERS) == set(HParams._fields) - {'recipe'}
-    for name, value in OTHERS.items():
-        with_it = {
-            'num_epochs_per_decay': {'schedule': 'staircase'},
-            'learning_rate_decay_factor': {'schedule': 'staircase'},
-            'moving_average_decay': {'moving_average_fraction': 0.0},
-        }.get(name, {})
-        given = dict(with_it, **{name: value})
-        follows = {'epochs': {'warmup_epochs': 70 * 3 / 32}}.get(name, {})
-        args = [f'--{field}={value}' for field, value in given.items()]
-        assert hparams('--recipe=fast', *args) == FAST._replace(**given, **follows), name
+@pytest.mark.parametrize('name', [n for n in HPARAMS if HPARAMS[n].metadata['only_with']])
+def test_a_flag_without_effect(name):
+    """Each remedy works."""
+    other, values = HPARAMS[name].metadata['only_with']
+    given = f'--{name}={fields.other_value(HPARAMS[name], getattr(CLASSIC, name))}'
+    unused = fields.without_effect(CLASSIC, name)
+    assert unused
+    for value in [getattr(hparams, other) for hparams in unused]:
+        complaint = (
+            f'--{name} has no effect with --{other}={value}: leave it out, or give --{other}='
+        )
+        with messages.raises(rf'^{re.escape(complaint)}(.+)$') as error:
+            hparams('--epochs=7', f'--{other}={value}', given)
+        remedies = str(error.value)[len(complaint) :].split(' or ')
+        assert [HPARAMS[other].type(remedy) for remedy in remedies] == values
+        for remedy in remedies:
+            hparams('--epochs=7', f'--{other}={remedy}', given)
 
 
 @pytest.mark.parametrize(
@@ -189,11 +182,11 @@ def test_the_warm_up_is_a_share_of_the_run(args, warmup_epochs):
 @pytest.mark.parametrize(
     'args, recorded, warmup_epochs',
     [
-        (['--epochs=40'], FAST._replace(warmup_epochs=1.5, epochs=10.0), 1.5),
+        (['--epochs=40'], dataclasses.replace(FAST, warmup_epochs=1.5, epochs=10.0), 1.5),
         (['--epochs=10', '--warmup_epochs=0.5'], FAST, 0.5),
         (['--epochs=10'], BEST, 0.9375),
-        (['--schedule=staircase'], FAST._replace(warmup_epochs=1.5), 3),
-        (['--epochs=10'], FAST._replace(schedule='staircase'), 0.9375),
+        (['--schedule=staircase'], dataclasses.replace(FAST, warmup_epochs=1.5), 3),
+        (['--epochs=10'], dataclasses.replace(FAST, schedule='staircase'), 0.9375),
     ],
 )
 def test_a_resumed_run_keeps_its_warm_up(args, recorded, warmup_epochs):
@@ -209,19 +202,13 @@ def test_a_resumed_run_that_would_end_within_its_warm_up():
     'args, complaint',
     [
         (
-            ['--momentum=0.5'],
-            '--momentum has no effect with --optimizer=gradient_descent: leave it out, or give '
-            '--optimizer=momentum or muon',
-        ),
-        (
             ['--recipe=fast', '--epochs=2', '--warmup_epochs=2'],
             '.*, greater than --warmup_epochs=2',
         ),
         (['--schedule=linear'], '--schedule=linear does not work with --epochs=inf: .*'),
-        (['--epochs=1e300'], '--epochs=1e.300 is too large: .*'),
         (['--moving_average_fraction=0.1'], '.*=0.1 needs a run with an end: .*'),
     ],
 )
-def test_flags_without_effect_or_in_conflict(args, complaint):
+def test_flags_in_conflict(args, complaint):
     with messages.raises(f'^{complaint}$'):
         hparams(*args)

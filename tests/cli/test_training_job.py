@@ -1,5 +1,6 @@
 """The plan of a trainer."""
 
+import dataclasses
 import html
 import re
 
@@ -9,14 +10,12 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import training
 from cifar10.cli import training_job
-from cifar10.config import BEST, CLASSIC, FAST, Intervals
+from cifar10.config import BEST, CLASSIC, FAST, HPARAMS, RunSettings
 from cifar10.data import dataset
-from cifar10.hooks import outputs
-from cifar10.hooks.outputs import WorkerRun
+from cifar10.runs.run import open_run
 from cifar10.system import machine
-from cifar10.system.machine import Threads
 from cifar10.training import Job
-from tests.helpers import events, small_run
+from tests.helpers import events, fields, small_run
 
 
 @pytest.fixture
@@ -33,10 +32,10 @@ def two_cores(monkeypatch):
 
 
 def _plan(capsys, job, first_step=0):
-    """The printed lines by the text before the colon."""
-    training_job.print_plan(job, WorkerRun(first_step))
-    lines = capsys.readouterr().out.splitlines()[1:]  # without the versions
-    return dict(line.split(': ', 1) for line in lines)
+    """The printed lines, which are also returned, by the text before the colon."""
+    lines = training_job.print_plan(job, first_step)
+    assert capsys.readouterr().out.splitlines() == lines
+    return dict(line.split(': ', 1) for line in lines[1:])  # without the versions
 
 
 def _cpus(count):
@@ -44,13 +43,8 @@ def _cpus(count):
 
 
 def test_the_whole_plan(large, capsys):
-    job = Job(
-        large,
-        devices=_cpus(2),
-        requested_threads=Threads(prefetch=3),
-        seed=3,
-    )
-    training_job.print_plan(job, WorkerRun())
+    job = Job(large, CLASSIC, _cpus(2), RunSettings(num_preprocess_threads=3, seed=3))
+    training_job.print_plan(job, 0)
     first, *others = capsys.readouterr().out.splitlines()
     assert re.match(r'cifar10 \S+, Python \S+, TensorFlow \S+; .* \(cores: 2\)', first)
     assert others == [
@@ -83,27 +77,29 @@ def test_parts_of_the_plan(data_dir, capsys):
     assert spread['Weights'] == 'on /cpu:0, /cpu:1 (--variable_strategy=spread)'
     divided = _plan(capsys, job._replace(devices=_cpus(4), devices_per_tower=2))
     assert divided['Tower 1'].endswith(' on /cpu:2; local3, local4, softmax_linear on /cpu:3')
-    chosen = _plan(capsys, job._replace(requested_threads=Threads(4, 2, 3)))['Threads']
+    settings = RunSettings(intra_op_threads=4, inter_op_threads=2, num_preprocess_threads=3)
+    chosen = _plan(capsys, job._replace(settings=settings))['Threads']
     assert chosen == 'intra-op 4, inter-op 2, input pipeline 3'
-    seeded = _plan(capsys, job._replace(seed=1, deterministic=True))['Seed']
+    settings = RunSettings(seed=1, deterministic=True)
+    seeded = _plan(capsys, job._replace(settings=settings))['Seed']
     assert seeded == '1, deterministic on this machine'
 
 
 @pytest.mark.parametrize(
-    'intervals, text',
+    'eval_every, text',
     [
-        (Intervals(eval_every=0), 'none (--eval_every=0)'),
-        (Intervals(eval_every=7), 'test images, every 7 steps and last checkpoint; '),
+        (0, 'none (--eval_every=0)'),
+        (7, 'test images, every 7 steps and last checkpoint; '),
     ],
 )
-def test_when_it_is_evaluated(data_dir, capsys, intervals, text):
-    job = Job(dataset.read(data_dir), intervals=intervals)
+def test_when_it_is_evaluated(data_dir, capsys, eval_every, text):
+    job = Job(dataset.read(data_dir), settings=RunSettings(eval_every=eval_every))
     told = _plan(capsys, job)['Evaluation']
     assert told.startswith(text) and '--keep_best' not in told
-    kept = job._replace(intervals=intervals._replace(keep_best=True))
+    kept = job._replace(settings=RunSettings(eval_every=eval_every, keep_best=True))
     told = _plan(capsys, kept)['Evaluation']
     for part in ('best on the test images (--keep_best)', '`cifar10_dataset.py holdout`'):
-        assert (part in told) == bool(intervals.eval_every)
+        assert (part in told) == bool(eval_every)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +112,7 @@ def test_when_it_is_evaluated(data_dir, capsys, intervals, text):
             1,
         ),
         (
-            CLASSIC._replace(lr_scaling='linear'),
+            dataclasses.replace(CLASSIC, lr_scaling='linear'),
             4,
             '0.4, multiplied by 0.1 every 350 epochs (34180 steps) ',
             4,
@@ -137,14 +133,31 @@ def test_how_a_recipe_differs(data_dir, capsys):
     def told(hparams):
         return _plan(capsys, Job(dataset.read(data_dir), hparams))['Recipe']
 
-    assert told(BEST._replace(optimizer='momentum')) == (
+    assert told(dataclasses.replace(BEST, optimizer='momentum')) == (
         'best; differences from classic: optimizer momentum (classic: gradient_descent), '
-        'initial_learning_rate 0.05 (classic: 0.1), momentum 0.9 (not in classic), schedule linear (classic: staircase), '
-        'warmup_epochs 5.0 (not in classic), epochs 100.0 (classic: inf), fc_weight_decay 0.0 (classic: 0.004), '
-        'label_smoothing 0.1 (classic: 0.0), moving_average_fraction 0.02 (classic: 0.0), contrast 0.0 (classic: 0.8)'
+        'schedule linear (classic: staircase), initial_learning_rate 0.05 (classic: 0.1), '
+        'momentum 0.9 (not in classic), warmup_epochs 5.0 (not in classic), '
+        'epochs 100.0 (classic: inf), fc_weight_decay 0.0 (classic: 0.004), '
+        'label_smoothing 0.1 (classic: 0.0), moving_average_fraction 0.02 (classic: 0.0), '
+        'contrast 0.0 (classic: 0.8)'
     )
-    unused = CLASSIC._replace(momentum=0.5)
-    assert told(unused) == 'classic, with the hyperparameters of the books'
+
+
+@pytest.mark.parametrize('name', sorted(set(HPARAMS) - {'recipe'}))
+def test_each_difference_is_told(data_dir, capsys, name):
+    """Without effect, it makes no difference."""
+
+    def told(hparams):
+        recipe = _plan(capsys, Job(dataset.read(data_dir), hparams))['Recipe']
+        return recipe.partition('; differences from classic: ')[2].split(', ')
+
+    finite = dataclasses.replace(CLASSIC, epochs=7.0)
+    value = fields.other_value(HPARAMS[name], getattr(finite, name))
+    changed = fields.with_effect(finite, name, value)
+    classic = f'classic: {getattr(CLASSIC, name)}' if CLASSIC.has_effect(name) else 'not in classic'
+    assert f'{name} {value} ({classic})' in told(changed)
+    for unused in fields.without_effect(finite, name):
+        assert told(dataclasses.replace(unused, **{name: value})) == told(unused)
 
 
 @pytest.mark.parametrize(
@@ -152,14 +165,15 @@ def test_how_a_recipe_differs(data_dir, capsys):
     [(21, 20, True), (50, 20, True), (51, 20, False), (20, 20, False)],
 )
 def test_which_step_is_traced(data_dir, capsys, profile_step, first_step, is_traced):
-    job = Job(dataset.read(data_dir), max_steps=50, intervals=Intervals(profile_step=profile_step))
+    settings = RunSettings(max_steps=50, profile_step=profile_step)
+    job = Job(dataset.read(data_dir), settings=settings)
     told = _plan(capsys, job, first_step)['Trace']
     assert told == (
         f'step {profile_step}'
         if is_traced
         else f'none (--profile_step={profile_step} is outside steps 21 to 50)'
     )
-    assert 'Trace' not in _plan(capsys, job._replace(intervals=Intervals()))
+    assert 'Trace' not in _plan(capsys, job._replace(settings=RunSettings()))
 
 
 def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
@@ -168,11 +182,13 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
     odd.symlink_to(data_dir)
     printed = []
     for max_steps in (2, 4, 4):
-        job = small_run.job(str(odd))._replace(max_steps=max_steps)
-        with outputs.open_run(str(tmp_path), False, job) as run, tf.Graph().as_default():
+        job = small_run.job(str(odd))._replace(settings=RunSettings(max_steps))
+        with open_run(str(tmp_path), job.record) as run, tf.Graph().as_default():
             capsys.readouterr()
-            training_job.print_plan(job, run, 'Cluster: two')
-            printed.append((run.first_step, capsys.readouterr().out))
+            run.plan = training_job.print_plan(job, run.saved_step, 'Cluster: two')
+            printed.append((run.saved_step, capsys.readouterr().out))
+            if training.is_complete(max_steps, run.saved_step, run):
+                continue
             update = tf.assign_add(tf.train.get_or_create_global_step(), 1)
             zero = tf.constant(0.0)
             step = training.Step(update, [zero], [[(zero, None)]], zero, tf.constant(b''))

@@ -93,6 +93,6 @@ def prepare():
         with programs.own_flags():
             data_flags.define()
             flags.FLAGS(['a script', *arguments])
-            return data_flags.prepare()
+            return data_flags.dataset_from_flags()
 
     return run

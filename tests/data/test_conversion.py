@@ -61,7 +61,7 @@ def test_train_and_test_folders(tmp_path):
     assert class_names == ['a', 'b']
     assert _names(top, parts[0]) == [(path, int('/b/' in path)) for path in train]
     assert _names(top, parts[1]) == [(path, 1) for path in test]
-    with messages.raises(f'^--test_fraction has no effect, because {top}/test'):
+    with messages.raises(f'^test_fraction has no effect, because {top}/test'):
         conversion.find_images(top, 0.1, 0)
 
 
@@ -162,7 +162,7 @@ def test_dataset_json(tmp_path):
     assert convert(top, str(out), 2, strict=True) == 0
     said = json.loads((out / 'dataset.json').read_text())
     assert said['classes'] == ['no', 'yes'] and said['label_bytes'] == 1
-    assert said['origin'] == f'{top}, converted with --seed=0'
+    assert said['origin'] == f'{top}, converted with seed=0'
     counts = dict(zip(dataset.TRAIN_FILES + dataset.TEST_FILES, [14, 14, 14, 14, 10, 8]))
     files = dict(said['train'], **said['test'])
     assert {name: about['examples'] for name, about in files.items()} == counts

@@ -114,7 +114,7 @@ def test_a_damaged_copy_is_not_used_and_named(home, small, versions, tmp_path, c
     with messages.raises(
         r'^Cannot download CIFAR-10 from 2 hosts .the first, 127.0.0.1:1: .* refused.: check the network; '
         r'replace the copy that was found: data/[^;]*; '
-        f'put {BINARY} or {PYTHON} into {tmp_path}/new; or use `cifar10_train.py --dataset=synthetic`$'
+        f'put {BINARY} or {PYTHON} into {tmp_path}/new; or use the synthetic data set$'
     ):
         urls = ['http://127.0.0.1:1/x', 'http://127.0.0.1:1/y']
         download.obtain(small._replace(urls=urls), str(tmp_path / 'new'))

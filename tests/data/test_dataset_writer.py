@@ -141,7 +141,7 @@ def test_training_images_are_divided_by_class(tmp_path, data_dir):
     assert [file.num_examples for file in found.train.files] == [50] * 5
     with open(str(tmp_path / 'out' / 'dataset.json')) as opened:
         origin = json.load(opened)['origin']
-    assert origin.endswith(source.directory + ', held out with --num_examples=50 --seed=0')
+    assert origin.endswith(source.directory + ', held out with num_examples=50 seed=0')
 
 
 def test_the_seed_chooses(tmp_path, data_dir):
@@ -183,7 +183,7 @@ def test_the_part_of_each_class(tmp_path, counts, total, quotas):
     assert verification.count_labels(found.test).tolist() == quotas
     assert verification.count_labels(found.train).tolist() == list(np.subtract(counts, quotas))
     most = sum(max(count - 1, 0) for count in counts)
-    with messages.raises(f'^--num_examples={most + 1} leaves .*: give at most {most}$'):
+    with messages.raises(f'^num_examples={most + 1} leaves .*: give at most {most}$'):
         dataset_writer.hold_out(source, str(tmp_path / 'more'), most + 1, 0)
     assert sorted(os.listdir(str(tmp_path))) == ['out', 'source']
 

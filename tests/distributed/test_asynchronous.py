@@ -11,16 +11,16 @@ from tests.helpers import tasks_here
 
 
 def test_staleness_counts_the_updates_of_others():
-    replica = tasks_here.replica(Strategy('async', 2))
+    worker = tasks_here.worker(Strategy('async', 2))
     step = tf.train.get_or_create_global_step()
-    copies = Copies(replica.task)
-    with copies.read():
+    copies = Copies(worker.task)
+    with copies.variable_scope():
         copy = tf.get_variable('weights', [3], initializer=tf.zeros_initializer())
         with tf.variable_scope(tf.get_variable_scope(), reuse=True):  # as a second tower
             assert tf.get_variable('weights') is copy
     sgd = tf.train.GradientDescentOptimizer(0.1)
     update = asynchronous.update(
-        replica,
+        worker,
         copies,
         [(tf.identity(copy), copy)],
         tf.constant(0.1),
@@ -38,8 +38,8 @@ def test_staleness_counts_the_updates_of_others():
             session.run(run_by_others, {others: count})
             session.run(update.train_op)
         tables = [
-            asynchronous.staleness_stats(replica.state_tasks[0], worker)
-            for worker in replica.cluster.worker_tasks
+            asynchronous.staleness_stats(worker.state_tasks[0], task)
+            for task in worker.cluster.worker_tasks
         ]
         assert session.run(tables[0]).tolist() == [3, 5, 4]
         session.run(tables[1].assign([1, 11, 11]))

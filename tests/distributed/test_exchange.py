@@ -21,14 +21,14 @@ def session(graph):
 
 def _push(index, step=5, generation=GENERATION, assign_ops=()):
     """Return the arrival operation of one of three workers."""
-    replica = tasks_here.replica(Strategy('sync', 3), index=index, generation=generation)
-    return exchange.report_arrival(replica, tf.constant(step, tf.int64), assign_ops)
+    worker = tasks_here.worker(Strategy('sync', 3), index=index, generation=generation)
+    return exchange.report_arrival(worker, tf.constant(step, tf.int64), assign_ops)
 
 
 def _gather(wanted):
     """Return the mask of arrived workers."""
     return exchange.wait_for_arrivals(
-        tasks_here.replica(Strategy('sync', 3, wanted)), tf.constant(5, tf.int64)
+        tasks_here.worker(Strategy('sync', 3, wanted)), tf.constant(5, tf.int64)
     )
 
 
@@ -69,17 +69,17 @@ class _Waiting:
     """Worker 1 waits for an update past a step."""
 
     def __init__(self, session):
-        replica = tasks_here.replica(Strategy('sync', 3), 2, index=1, generation=GENERATION)
-        state_tasks, workers = replica.state_tasks, replica.cluster.worker_tasks
+        worker = tasks_here.worker(Strategy('sync', 3), 2, index=1, generation=GENERATION)
+        state_tasks, tasks = worker.state_tasks, worker.cluster.worker_tasks
         self.session = session
         self.generation = cluster_state.variable(state_tasks[0], 'generation')
         self.steps = [cluster_state.variable(state_task, 'step') for state_task in state_tasks]
-        self.queues = [cluster_state.token_queue(state_tasks[0], worker) for worker in workers]
+        self.queues = [cluster_state.token_queue(state_tasks[0], task) for task in tasks]
         self._wait = exchange.wait_for_update(
-            replica, self.steps[0].read_value, tf.constant(5, tf.int64)
+            worker, self.steps[0].read_value, tf.constant(5, tf.int64)
         )
         self._step = tf.placeholder(tf.int64, [])
-        self._announce = exchange.publish_step(state_tasks, workers[1:], self._step)
+        self._announce = exchange.publish_step(state_tasks, tasks[1:], self._step)
         for variable, value in [(self.generation, GENERATION)] + [(step, 5) for step in self.steps]:
             self.write(variable, value)
 

@@ -36,7 +36,7 @@ def _closed():
 def _absent(*addresses):
     cluster = Cluster((), addresses)
     task_infos = server.query_all(server.read_task_info, cluster, cluster.worker_tasks)
-    return server.missing_tasks(cluster, task_infos)
+    return server.describe_awaited(cluster, task_infos)
 
 
 def test_ipv6():
@@ -98,7 +98,7 @@ def test_all_are_asked_at_the_same_time():
     ) == {Task('worker', 0): ('a:1', True), Task('worker', 1): ('b:1', True)}
 
 
-_TASK_INFO = TaskInfo('--worker_hosts=a:1,b:2', 'worker 0', 7)
+_TASK_INFO = TaskInfo('worker_hosts=a:1,b:2', 'worker 0', 7)
 
 
 @pytest.mark.parametrize(
@@ -111,15 +111,15 @@ _TASK_INFO = TaskInfo('--worker_hosts=a:1,b:2', 'worker 0', 7)
             ['worker 0 (a:1: connecting)', 'worker 1 (b:2: filling the queue)'],
         ),
         (
-            [_TASK_INFO, _TASK_INFO._replace(cluster='--worker_hosts=b:2')],
-            ['worker 1 (b:2: started with --worker_hosts=b:2)'],
+            [_TASK_INFO, _TASK_INFO._replace(cluster='worker_hosts=b:2')],
+            ['worker 1 (b:2: started with worker_hosts=b:2)'],
         ),
     ],
 )
 def test_absent_tasks(task_infos, expected):
     """Phases are listed only if all tasks answer."""
     cluster = Cluster((), ('a:1', 'b:2'))
-    assert server.missing_tasks(cluster, dict(zip(cluster.worker_tasks, task_infos))) == expected
+    assert server.describe_awaited(cluster, dict(zip(cluster.worker_tasks, task_infos))) == expected
 
 
 _ASK = """
@@ -134,7 +134,7 @@ print(server.read_task_info(address))
 own = server.OwnTaskInfo(running.target, Cluster((), (address,)), task)
 for phase in ('connecting', 'training'):
     own.set_phase(phase)
-    assert server.read_task_info(address) == own.task_info == ('--worker_hosts=' + address, str(task), own.task_info.incarnation, phase)
+    assert server.read_task_info(address) == own.task_info == ('worker_hosts=' + address, str(task), own.task_info.incarnation, phase)
 another = server.OwnTaskInfo(running.target, Cluster((), (address,)), task)
 assert another.task_info.incarnation != own.task_info.incarnation
 own._session.run(own._assign, {own._text: '["a task info", "of another version"]'})
@@ -205,7 +205,7 @@ def test_a_port_in_use():
     with _listening() as port:
         cluster = Cluster((), (f'127.0.0.1:{port}',))
         with pytest.raises(UserError) as error:
-            server.start(cluster, cluster.worker_tasks[0], tf.ConfigProto())
+            server.start_server(cluster, cluster.worker_tasks[0], tf.ConfigProto())
     assert f'{port}) cannot listen: Address already in use. End the process' in str(error.value)
 
 

@@ -11,7 +11,7 @@ from tests.helpers import tasks_here
 
 def _send(strategy, variables, index, value, step):
     """Return the operation by which another worker sends gradients of this value."""
-    sender = tasks_here.replica(strategy, index=index)
+    sender = tasks_here.worker(strategy, index=index)
     buffers = [synchronous.buffer(sender.task, variable) for variable in variables]
     assign_ops = [buffer.assign(tf.fill(buffer.shape, value)) for buffer in buffers]
     return exchange.report_arrival(sender, tf.constant(step, tf.int64), assign_ops)
@@ -19,17 +19,17 @@ def _send(strategy, variables, index, value, step):
 
 def test_backup_workers():
     """Workers that have not arrived do not count, with any values in their buffers."""
-    replica = tasks_here.replica(Strategy('sync', 3, replicas_to_aggregate=2))
+    worker = tasks_here.worker(Strategy('sync', 3, replicas_to_aggregate=2))
     step = tf.train.get_or_create_global_step()
-    copies = Copies(replica.task)
-    with copies.read():
+    copies = Copies(worker.task)
+    with copies.variable_scope():
         read = [
             tf.get_variable(name, shape, initializer=tf.ones_initializer())
             for name, shape in [('matrix', [2, 3]), ('vector', [5])]
         ]
     weights, sgd = tf.trainable_variables(), tf.train.GradientDescentOptimizer(0.5)
     update = synchronous.update(
-        replica,
+        worker,
         copies,
         [(tf.identity(copy), copy) for copy in read],  # the gradient is the weights
         None,
@@ -39,10 +39,10 @@ def test_backup_workers():
         session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
         session.run(update.chief_init_op)
         session.run(update.worker_init_op)
-        session.run(_send(replica.strategy, weights, 1, np.nan, -1))
-        session.run(_send(replica.strategy, weights, 2, 11.0, 0))
+        session.run(_send(worker.strategy, weights, 1, np.nan, -1))
+        session.run(_send(worker.strategy, weights, 2, 11.0, 0))
         session.run(update.train_op)
-        published = cluster_state.variable(replica.state_tasks[0], 'step')
+        published = cluster_state.variable(worker.state_tasks[0], 'step')
         assert session.run([step, published]) == [1, 1]
         for value in session.run(weights + read):
             np.testing.assert_allclose(value, np.full_like(value, 1 - 0.5 * (1 + 11) / 2))

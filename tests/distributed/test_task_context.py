@@ -91,18 +91,18 @@ WAITING = 'Training: waiting for worker 1\n'
 
 
 def test_who_is_waited_for_is_told_after_5_seconds_and_then_every_30(watch):
-    watch.dog.start(100, 'stall_timeout_secs')
+    watch.dog.set_limit(100, 'stall_timeout_secs')
     assert watch.told(4.9, 5, 5.2, 34.9, 35, 35.2, 64.9, 65, 99.9, 100) == {
         5: WAITING,
         35: WAITING,
         65: WAITING,
         99.9: WAITING,
-        100: 'END Training: waited 100 seconds (--stall_timeout_secs) for worker 1: restart this task when the others are running\n',
+        100: 'END Training: waited 100 seconds (stall_timeout_secs) for worker 1: restart this task when the others are running\n',
     }
 
 
 def test_progress_begins_the_time_anew(watch):
-    watch.dog.start(50, 'stall_timeout_secs')
+    watch.dog.set_limit(50, 'stall_timeout_secs')
     assert list(watch.told(5, 35, 40)) == [5, 35]
     watch.dog.reset()
     assert list(watch.told(44.9, 45, 75, 89.9, 90)) == [45, 75, 90]
@@ -112,14 +112,14 @@ def test_progress_begins_the_time_anew(watch):
 def test_what_happens_while_the_others_are_asked(watch, what):
     """A query of the tasks takes seconds."""
     watch.awaited = lambda: getattr(watch.dog, what)() or 'worker 1'
-    watch.dog.start(50, 'stall_timeout_secs')
+    watch.dog.set_limit(50, 'stall_timeout_secs')
     assert watch.told(6, 12, 60 if what == 'reset' else 100) == {}
 
 
 def test_the_others_answer(watch):
     """Only the last message says so, because a step can take long."""
     watch.awaited = str
-    watch.dog.start(50, 'stall_timeout_secs')
+    watch.dog.set_limit(50, 'stall_timeout_secs')
     told = watch.told(5, 35, 50)
     assert (
         list(told) == [50]
@@ -130,34 +130,34 @@ def test_the_others_answer(watch):
 def test_a_queue_that_does_not_fill(watch):
     """No other task is the reason."""
     watch.phase, watch.awaited = FILLING, str
-    watch.dog.start(20, 'connect_timeout_secs')
+    watch.dog.set_limit(20, 'connect_timeout_secs')
     assert 'if the disk is slow' in watch.told(5, 19.9, 20).pop(20)
 
 
 def test_nobody_has_ever_answered(watch):
     """After three times the limit, the status prevents a restart."""
     watch.phase, watch.unreachable_reason = CONNECTING, 'nobody answers'
-    watch.dog.start(50, 'connect_timeout_secs')
+    watch.dog.set_limit(50, 'connect_timeout_secs')
     told = watch.told(4.9, 5, 35, 50, 60, 65, 95, 100, 125, 149.9, 150)
     assert list(told) == [5, 35, 65, 95, 125, 150]
-    assert told[150].endswith('(3 times --connect_timeout_secs) for worker 1: nobody answers [1]\n')
+    assert told[150].endswith('(3 times connect_timeout_secs) for worker 1: nobody answers [1]\n')
 
 
 def test_somebody_answers_after_the_limit(watch):
     """It ends at the end of the next attempt, with the status for a restart."""
     watch.unreachable_reason = 'nobody answers'
-    watch.dog.start(50, 'connect_timeout_secs')
+    watch.dog.set_limit(50, 'connect_timeout_secs')
     assert list(watch.told(5, 50)) == [5, 50]
     watch.unreachable_reason = ''
     told = watch.told(99.9, 100)
     assert list(told) == [99.9, 100] and told[100].startswith(
-        'END Training: waited 100 seconds (2 times --connect_timeout_secs)'
+        'END Training: waited 100 seconds (2 times connect_timeout_secs)'
     )
 
 
 def test_a_bug_ends_the_process(watch):
     watch.awaited = lambda: 1 / 0
-    watch.dog.start(50, 'stall_timeout_secs')
+    watch.dog.set_limit(50, 'stall_timeout_secs')
     assert watch.told(5) == {5: 'END The watchdog failed (division by zero): restart this task\n'}
 
 
@@ -180,7 +180,7 @@ def watched(monkeypatch):
     """
     told = []
     own = SimpleNamespace(task_info=TaskInfo('', 'worker 1', 7), set_phase=lambda phase: None)
-    monkeypatch.setattr(server, 'start', lambda *args: 'target')
+    monkeypatch.setattr(server, 'start_server', lambda *args: 'target')
     monkeypatch.setattr(server, 'OwnTaskInfo', lambda *args: own)
     monkeypatch.setattr(server, 'read_task_info', lambda address: own.task_info)
     monkeypatch.setattr(
@@ -189,7 +189,7 @@ def watched(monkeypatch):
         lambda describe: (
             told.append(describe)
             or SimpleNamespace(
-                start=lambda secs, flag: told.append((secs, flag)),
+                set_limit=lambda secs, name: told.append((secs, name)),
                 reset=lambda: told.append('progress'),
             )
         ),
@@ -225,7 +225,7 @@ def test_the_limits_of_a_task_that_joins_again(watched):
 )
 def test_tasks_that_may_never_come(watched, monkeypatch, task, answering, unreachable_reason):
     """Without an answer of the chief, the run may be over, but not after joining it."""
-    answers = {answering: TaskInfo(CLUSTER.flags_string, '', 8)}
+    answers = {answering: TaskInfo(CLUSTER.addresses, '', 8)}
     monkeypatch.setattr(
         server,
         'query_all',
@@ -250,7 +250,7 @@ def test_tasks_that_may_never_come(watched, monkeypatch, task, answering, unreac
 @pytest.mark.parametrize('seconds, is_rejected', [(29, False), (31, True)])
 def test_another_process_at_the_address(watched, monkeypatch, seconds, is_rejected):
     """The name of a host may lead to an old address for 30 seconds."""
-    own, other = server.read_task_info('c:1'), TaskInfo(CLUSTER.flags_string, 'worker 0', 8)
+    own, other = server.read_task_info('c:1'), TaskInfo(CLUSTER.addresses, 'worker 0', 8)
     now, found = [1000], ['no answer', other, other, own]
 
     def read(unused_address='c:1'):
@@ -261,7 +261,7 @@ def test_another_process_at_the_address(watched, monkeypatch, seconds, is_reject
         if read() == other:
             _, awaited, unreachable_reason = watched[0]()
             assert awaited == 'worker 1 (c:1: worker 0 answers), the address of this task'
-            assert unreachable_reason == 'check --task_index and the addresses'
+            assert unreachable_reason == 'check task_index and the addresses'
 
     monkeypatch.setattr(server, 'read_task_info', read)
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)

@@ -1,7 +1,6 @@
 """A worker's joins and its recovery after a loss, with mocks of cluster state and context."""
 
 import itertools
-from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -12,7 +11,6 @@ from cifar10.distributed import cluster_state, exchange, worker
 from cifar10.distributed.cluster import Cluster, Strategy, Timeouts
 from cifar10.distributed.cluster_state import ClusterState
 from cifar10.distributed.server import TaskInfo
-from cifar10.hooks.outputs import WorkerRun
 from cifar10.training import Job
 from tests.helpers import messages
 
@@ -31,10 +29,12 @@ def make(monkeypatch, data_dir):
     def make(index=1, incarnations=lambda: 1):
         context = mock.Mock(cluster=CLUSTER, task=CLUSTER.worker_tasks[index], timeouts=Timeouts())
         context.read_task_infos.side_effect = lambda tasks: {
-            task: TaskInfo(CLUSTER.flags_string, str(task), incarnations()) for task in tasks
+            task: TaskInfo(CLUSTER.addresses, str(task), incarnations()) for task in tasks
         }
         state = mock.Mock()
         monkeypatch.setattr(cluster_state, 'ClusterStateVariables', lambda *unused: state)
+        update = exchange.Update(None, [], None, None)
+        monkeypatch.setitem(worker._UPDATES, 'async', lambda *unused: update)
         return worker.Worker(context, Strategy('async', 2), Job(dataset.read(data_dir))), state
 
     return make
@@ -54,9 +54,10 @@ def _under_way(made, generation=7, **fields):
 def test_what_the_chief_begins(make, starts_new_run, is_running, initializes):
     """Only --fresh disturbs the others of a run in progress."""
     made, state = make(index=0)
-    state.read.return_value = _under_way(made, 7 if is_running else 0)
-    assert made.join(SimpleNamespace(first_step=20), starts_new_run)
+    state.read.return_value = _under_way(made, 7 if is_running else 0, step=30)
+    assert made.join(20, starts_new_run)
     assert made.initializes_variables == initializes
+    assert made.first_step == (20 if initializes else 30)
     assert state.write.call_args_list == [mock.call(generation=0, step=20)] * initializes
     assert (made.generation != 7) == initializes
 
@@ -73,14 +74,16 @@ def test_losses_without_an_update(make, capsys, error, attempts):
     """The sixth consecutive loss is an error. It does not start the timer again."""
     made, state = make()
     state.read.return_value = _under_way(made)
-    made.join(WorkerRun())
-    made.session(exchange.Update(None, [], None, None))
+    made.join()
+    tf.train.get_or_create_global_step()
+    made.variable_scope()
+    made.update([], None, None)
     made.after_run(None, None)  # an update
     tries = []
 
     def attempt(is_first):
         tries.append(is_first)
-        made.join(WorkerRun())
+        made.join()
         if len(tries) == 8:
             state.read.return_value = _under_way(made, finished=1)
             return
@@ -108,7 +111,7 @@ def test_servers_that_are_back(make, capsys):
     errors = [tf.errors.AbortedError(None, None, 'reset')]
 
     def attempt(unused_is_first):
-        if made.join(WorkerRun()):
+        if made.join():
             raise errors.pop()
 
     made.run_with_recovery(attempt)
@@ -137,7 +140,7 @@ def test_the_last_checkpoint_is_awaited_while_the_chief_starts_again(make, capsy
         _under_way(made, 8),
         _under_way(made, 8, finished=1),
     ]
-    made.run_with_recovery(lambda unused_is_first: made.join(WorkerRun()) and None)
+    made.run_with_recovery(lambda unused_is_first: made.join() and None)
     assert capsys.readouterr().out.splitlines() == [
         'Joining the run at step 30',
         'The chief has restarted the run: joining it',

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 
+from cifar10.cli.cluster_flags import TrainerCommand
 from cifar10.distributed import launcher
 
 KILL = 'os.kill(os.getpid(), signal.SIGKILL)'  # in a source
@@ -97,7 +98,8 @@ class Trainer:
 
 def launch(trainer, num_ps, num_workers, max_restarts=3, flags=()):
     """Launch a Trainer from this process, and return the exit status."""
-    return launcher.Launcher(trainer.command, list(flags), num_ps, num_workers, max_restarts).run()
+    command = TrainerCommand(trainer.command, list(flags))
+    return launcher.Launcher(command, num_ps, num_workers, command.num_gpus, max_restarts).run()
 
 
 def hosts(words, name):

@@ -30,10 +30,8 @@ def with_hooks(hooks):
     """Return a training.session with these hooks before all others."""
     make_session = training.session
 
-    def session(step, job, run, saver, summary_writer, settings=None):
-        settings = settings or training.SessionSettings(job.session_config)
-        settings = settings._replace(hooks=hooks + list(settings.hooks))
-        return make_session(step, job, run, saver, summary_writer, settings)
+    def session(job, run, saver, others, settings=None):
+        return make_session(job, run, saver, hooks + others, settings)
 
     return session
 

@@ -1,5 +1,7 @@
 """Training run on a graph of one variable with known values."""
 
+import contextlib
+import dataclasses
 import os
 from types import SimpleNamespace
 
@@ -7,14 +9,16 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import multi_gpu, optimizer, training
-from cifar10.config import CLASSIC, Intervals, RunLength
+from cifar10.config import CLASSIC, RunLength, RunSettings
 from cifar10.data import dataset
 from cifar10.data.dataset import Split
-from cifar10.hooks import outputs
+from cifar10.hooks import checkpoint_hooks, profiler_hook, session_hooks
 from cifar10.runs import checkpoint
+from cifar10.runs.run import open_run
+from cifar10.system import signals
 
-HPARAMS = CLASSIC._replace(
-    initial_learning_rate=0.25, moving_average_decay=0.3, num_epochs_per_decay=3.0
+HPARAMS = dataclasses.replace(
+    CLASSIC, initial_learning_rate=0.25, moving_average_decay=0.3, num_epochs_per_decay=3.0
 )
 RUN_LENGTH = RunLength(
     examples_per_step=10, examples_per_epoch=100
@@ -26,8 +30,8 @@ def job(data_dir, hparams=HPARAMS, num_towers=2):
     return training.Job(dataset.read(data_dir), hparams, [f'/cpu:{i}' for i in range(num_towers)])
 
 
-def fake_job(run_length, **intervals):
-    """Return a stand-in for the Job of training.session.
+def fake_job(run_length, **settings):
+    """Return a stand-in for the Job of `run_steps`.
 
     It has no data, and no evaluation, because the variables are not those of the network.
     """
@@ -35,18 +39,48 @@ def fake_job(run_length, **intervals):
         dataset=dataset.Dataset('', Split(()), Split(())),
         run_length=run_length,
         session_config=tf.ConfigProto(),
-        intervals=Intervals(**dict(intervals, eval_every=0)),
+        settings=RunSettings(**dict(settings, eval_every=0)),
     )
 
 
 def run_steps(step, job, run, settings=None):
-    """Train as the scripts do, with the training.Step of the default graph."""
-    saver = tf.train.Saver(max_to_keep=job.intervals.max_to_keep, save_relative_paths=True)
-    with run.summary_writer() as summary_writer, training.session(
-        step, job, run, saver, summary_writer, settings
+    """Train as cifar10_distributed_train.py does, with the training.Step of the default graph.
+
+    Args:
+      step: a training.Step.
+      job: a `fake_job`.
+      run: a Run; None for a worker that is not the chief.
+      settings: a training.SessionSettings, or None.
+
+    Returns:
+      The signal that has stopped the run, or None.
+    """
+    saver = tf.train.Saver(max_to_keep=job.settings.max_to_keep, save_relative_paths=True)
+    stop_request = signals.StopRequest()
+    nan_hook = checkpoint_hooks.NanHook(step, run)
+    hooks = [
+        session_hooks.StopAtStepHook(step, job.run_length.last_step),
+        session_hooks.QueueFillHook(stop_request),
+        nan_hook,
+        session_hooks.LoggingHook(step, job.run_length, job.settings.log_frequency),
+    ]
+    if run:
+        hooks += [
+            checkpoint_hooks.DirectoryHook(run),
+            session_hooks.SummaryHook(step, run, job.run_length, job.settings.save_summaries_steps),
+            checkpoint_hooks.CheckpointSaverHook(
+                step, run, saver, job.settings.save_checkpoint_steps, nan_hook
+            ),
+            profiler_hook.ProfilerHook(step, run, job.run_length, job.settings.profile_step),
+            session_hooks.StopOnSignalHook(stop_request),
+            session_hooks.RunEndHook(run, job.run_length, stop_request),
+        ]
+    with stop_request if run else contextlib.nullcontext(), training.session(
+        job, run, saver, hooks, settings
     ) as session:
         while not session.should_stop():
             session.run(step.train_op)
+    return stop_request.received_signal
 
 
 def train(
@@ -59,7 +93,7 @@ def train(
     after_step=None,
     hparams=HPARAMS,
     initial=None,
-    **intervals,
+    **settings,
 ):
     """Train a run in which each step halves each variable.
 
@@ -69,14 +103,16 @@ def train(
       finite_part: 'loss' or 'gradient' if only the other becomes NaN.
       after_step: called with the step after each update.
       initial: initial values by name; None sets `weights` to (8, -4).
-      intervals: fields of Intervals.
+      settings: fields of RunSettings.
     """
     run_length = RUN_LENGTH._replace(
         last_step=max_steps or optimizer.num_steps(RUN_LENGTH, hparams)
     )
-    with outputs.open_run(
-        str(train_dir), fresh, job(data_dir, hparams)
-    ) as run, tf.Graph().as_default():
+    record = dict(job(data_dir, hparams).record, last_step=run_length.last_step)
+    fake = fake_job(run_length, **settings)
+    with open_run(str(train_dir), record, fresh) as run, tf.Graph().as_default():
+        if training.is_complete(run_length.last_step, run.saved_step, run):
+            return
         step = _build(
             run_length,
             hparams,
@@ -85,7 +121,7 @@ def train(
             finite_part,
             after_step,
         )
-        run_steps(step, fake_job(run_length, **intervals), run)
+        run_steps(step, fake, run)
 
 
 def _build(run_length, hparams, initial, nan_global_step, finite_part, after_step):
@@ -108,7 +144,7 @@ def _build(run_length, hparams, initial, nan_global_step, finite_part, after_ste
         tower_grads = tower_grads[:1]
     # also compute a loss without a gradient before the update
     with tf.control_dependencies(losses):
-        train_op = optimizer.train(
+        train_op = optimizer.train_op(
             opt, multi_gpu.average_gradients(tower_grads), global_step, run_length, hparams
         )
     summary_op = tf.summary.merge(

@@ -5,9 +5,8 @@ from types import SimpleNamespace
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.config import Intervals
+from cifar10.config import RunSettings
 from cifar10.distributed.cluster import Cluster, Task
-from cifar10.hooks.outputs import WorkerRun
 
 DEADLINE_SECS = 60
 
@@ -35,7 +34,7 @@ def cluster(num_servers, num_workers):
     )
 
 
-def replica(strategy, num_servers=1, index=0, generation=7):
+def worker(strategy, num_servers=1, index=0, generation=7):
     """Return a stand-in for a Worker of a LocalCluster."""
     tasks = cluster(num_servers, strategy.num_workers)
     return SimpleNamespace(
@@ -44,8 +43,8 @@ def replica(strategy, num_servers=1, index=0, generation=7):
         state_tasks=tasks.ps_tasks,
         task=tasks.worker_tasks[index],
         generation=generation,
-        run=WorkerRun(),
-        job=SimpleNamespace(intervals=Intervals()),
+        first_step=0,
+        job=SimpleNamespace(settings=RunSettings()),
         report_local_step=lambda: None,
     )
 

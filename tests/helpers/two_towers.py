@@ -5,14 +5,14 @@ import os
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, multi_gpu, optimizer, training
-from tests.helpers import networks, queues
+from tests.helpers import queues
 
 
 def batches(job, first_step, shard, count):
     """Return the batches (images, labels) of a worker that starts at this step with
     --deterministic."""
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        training.set_seed(job.seed, first_step, shard.index)
+        training.set_seed(job.settings.seed, first_step, shard.index)
         return queues.run(
             cifar10_input.distorted_inputs(
                 job.dataset, job.hparams.batch_size, job.input_settings._replace(shard=shard)
@@ -37,9 +37,7 @@ class Trainer:
             rate = optimizer.learning_rate(global_step, run_length, hparams)
             opt = optimizer.create(rate, hparams)
             devices = [f'/cpu:{i}' for i in range(num_towers)]
-            _, tower_grads = multi_gpu.tower_gradients(
-                devices, self._batches, opt, networks.from_hparams(hparams)
-            )
+            _, tower_grads = multi_gpu.tower_gradients(devices, self._batches, opt, hparams=hparams)
             # The update takes its gradients from placeholders, so that a test can replace them. It
             # must not wait for the losses.
             graph.clear_collection('losses')
@@ -51,7 +49,7 @@ class Trainer:
                 variable.op.name: tf.placeholder(tf.float32, variable.shape)
                 for variable in tf.trainable_variables()
             }
-            self._train_op = optimizer.train(
+            self._train_op = optimizer.train_op(
                 opt,
                 [
                     (self._gradient_placeholders[variable.op.name], variable)

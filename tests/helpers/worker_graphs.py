@@ -1,5 +1,6 @@
 """Graphs of a cluster's workers, built by the trainer without servers."""
 
+import dataclasses
 from typing import NamedTuple
 from unittest import mock
 
@@ -11,7 +12,6 @@ from cifar10.data import dataset
 from cifar10.distributed.cluster import Cluster, Strategy
 from cifar10.distributed.exchange import Update
 from cifar10.distributed.worker import Worker
-from cifar10.hooks.outputs import WorkerRun
 from scripts import cifar10_distributed_train
 
 GENERATION = 5  # of the variables
@@ -40,19 +40,20 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
     )
     job = training.Job(
         dataset.read(data_dir),
-        hparams._replace(batch_size=2),
-        batches_per_step=strategy.batches_per_step,
+        dataclasses.replace(hparams, batch_size=2),
+        batches_per_tower=strategy.batches_per_tower,
         steps_per_execution=strategy.steps_per_execution,
         **{name: value for name, value in numbers.items() if name in training.Job._fields},
     )
-    replica = Worker(mock.Mock(cluster=cluster, task=cluster.worker_tasks[index]), strategy, job)
+    worker = Worker(mock.Mock(cluster=cluster, task=cluster.worker_tasks[index]), strategy, job)
     # as by join()
-    replica.generation, replica.run = GENERATION, WorkerRun()
-    replica.initializes_variables = index == 0
-    with mock.patch.object(replica, 'session') as settings, mock.patch.object(training, 'session'):
-        cifar10_distributed_train.train(job, replica.run, replica)
-    (update,) = settings.call_args[0]
-    return WorkerGraph(update.train_op.graph, update)
+    worker.generation, worker.initializes_variables = GENERATION, index == 0
+    made, update = [], worker.update
+    with mock.patch.object(training, 'session'), mock.patch.object(
+        worker, 'update', lambda *arguments: made.append(update(*arguments)) or made[0]
+    ):
+        cifar10_distributed_train.train(job, None, worker)
+    return WorkerGraph(made[0].train_op.graph, made[0])
 
 
 def ancestors(*fetches):

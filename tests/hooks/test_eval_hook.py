@@ -1,19 +1,22 @@
 """Evaluation by the trainer."""
 
 import contextlib
+import dataclasses
 import os
 import re
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from cifar10 import evaluation
-from cifar10.config import CLASSIC, Intervals
+from cifar10.config import CLASSIC, RunSettings
 from cifar10.data import dataset
-from cifar10.hooks import eval_hook, outputs, session_hooks
+from cifar10.hooks import eval_hook, session_hooks
 from cifar10.report.metrics import Metrics
-from cifar10.runs import checkpoint, checkpoint_files, run_directory
+from cifar10.runs import checkpoint, checkpoint_files
+from cifar10.runs.run import open_run
 from cifar10.training import Job
 from scripts import cifar10_train
 from tests.helpers import checkpoints, events, messages
@@ -21,14 +24,15 @@ from tests.helpers import checkpoints, events, messages
 PRECISION = re.compile(messages.precision(50) + r'\nThe evaluation took \d+\.\d s$')
 
 
-def _train(train_dir, data_dir, max_steps, **intervals):
+def _train(train_dir, data_dir, max_steps, **settings):
     job = Job(
         dataset.read(data_dir),
-        CLASSIC._replace(batch_size=8),
-        max_steps=max_steps,
-        intervals=Intervals(save_checkpoint_steps=1, log_frequency=1, max_to_keep=0, **intervals),
+        dataclasses.replace(CLASSIC, batch_size=8),
+        settings=RunSettings(
+            max_steps, save_checkpoint_steps=1, log_frequency=1, max_to_keep=0, **settings
+        ),
     )
-    with outputs.open_run(str(train_dir), False, job) as run:
+    with open_run(str(train_dir), job.record) as run:
         cifar10_train.train(job, run)
 
 
@@ -141,35 +145,33 @@ def test_a_best_checkpoint_that_cannot_be_kept(
     monkeypatch.setattr(
         evaluation, 'Evaluator', lambda split, device: used.append(device) or make(split)
     )
-    write = checkpoint_files._write
+    write = checkpoint_files.write
 
     def full_at_first(path, values):
         if path.endswith('-1'):
             raise OSError(28, 'No space left on device')
         write(path, values)
 
-    monkeypatch.setattr(checkpoint_files, '_write', full_at_first)
-    job = Job(
-        dataset.read(data_dir), devices=['/gpu:1', '/gpu:0'], intervals=Intervals(keep_best=True)
-    )
-    with outputs.open_run(str(tmp_path), False, job) as run:
-        run.output_errors.training_ended = True
-        hook = eval_hook.EvalHook(None, job, run, None)
-        for step in (1, 2):
-            checkpoints.save(tmp_path, step)
-            hook.evaluate_last()
+    monkeypatch.setattr(checkpoint_files, 'write', full_at_first)
+    job = Job(dataset.read(data_dir), devices=['/gpu:1', '/gpu:0'])
+    with open_run(str(tmp_path), job.record) as run:
+        settings = RunSettings(keep_best=True)
+        step = SimpleNamespace(global_step=None)
+        hook = eval_hook.EvalHook(step, run, job.dataset.test, settings, job.devices[0])
+        for number in (1, 2):
+            checkpoints.save(tmp_path, number)
+            hook.end(None)
         missing = messages.raises_saved_without('the best checkpoint: ')
         with missing if is_missing else contextlib.nullcontext():
             run.output_errors.check(None)
     assert used == ['/gpu:1']
-    assert run_directory.read_checkpoint(str(tmp_path), 'best').step == 2
+    assert checkpoint.read_choice(str(tmp_path), 'best').step == 2
 
 
 def test_what_is_evaluated_and_kept(tmp_path, data_dir, capsys):
     """By NumPy, the best checkpoint is the first one with the best precision, with the exact values
-    of its step. Without it, a complete run evaluates its last one."""
-    intervals = {'eval_every': 1, 'keep_best': True}
-    _train(tmp_path, data_dir, 4, **intervals)
+    of its step."""
+    _train(tmp_path, data_dir, 4, eval_every=1, keep_best=True)
     output, steps = capsys.readouterr().out, range(1, 5)
     correct = [_expected(tmp_path, data_dir, step) for step in steps]
     assert PRECISION.findall(output) == [
@@ -181,7 +183,7 @@ def test_what_is_evaluated_and_kept(tmp_path, data_dir, capsys):
     assert output.index(f'Saved {tmp_path / "model.ckpt-4"}') < output.rindex('precision @ 1')
     best = 1 + correct.index(max(correct))
     kept, saved = (
-        run_directory.read_checkpoint(str(tmp_path), 'best'),
+        checkpoint.read_choice(str(tmp_path), 'best'),
         checkpoint.read(str(tmp_path / (f'model.ckpt-{best}'))),
     )
     assert (kept.step, os.path.basename(kept.path)) == (best, f'best.ckpt-{best}')
@@ -191,6 +193,3 @@ def test_what_is_evaluated_and_kept(tmp_path, data_dir, capsys):
     assert output.count('Best so far: precision @ 1 = ') == len(
         {max(correct[:i]) for i in range(1, 5)}
     )
-    os.remove(kept.path + '.index')
-    _train(tmp_path, data_dir, 4, **intervals)
-    assert run_directory.read_checkpoint(str(tmp_path), 'best').step == 4

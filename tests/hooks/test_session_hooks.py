@@ -1,4 +1,4 @@
-"""Hooks of the training session: intervals and log lines."""
+"""Hooks of the training session: stop, filling of queues, log lines, end of the run."""
 
 import re
 import signal
@@ -6,12 +6,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tensorboard.plugins.hparams import metadata
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input
 from cifar10.config import RunLength
+from cifar10.errors import MissingOutputsError, UserError
 from cifar10.hooks import session_hooks
-from cifar10.hooks.outputs import WorkerRun
+from cifar10.runs.run import open_run
+from cifar10.system import signals
+from tests.helpers import events, messages, small_run
 
 
 def test_what_is_due():
@@ -26,25 +30,27 @@ def test_what_is_due():
 
 @pytest.mark.parametrize('jump, last_step, end', [(1, 5, 5), (7, 21, 21), (7, 22, 28)])
 def test_the_end_when_the_step_jumps(jump, last_step, end):
-    global_step, run = tf.train.get_or_create_global_step(), WorkerRun()
+    global_step = tf.train.get_or_create_global_step()
     with tf.control_dependencies([global_step.assign_add(jump)]):
         step = SimpleNamespace(global_step=global_step.read_value())
     runs = 0
     with tf.train.SingularMonitoredSession(
-        [session_hooks.StopAtStepHook(step, last_step, run)]
+        [session_hooks.StopAtStepHook(step, last_step)]
     ) as monitored:
         while not monitored.should_stop() and runs < 9:
-            assert not run.output_errors.training_ended
             found, runs = monitored.run(step.global_step), runs + 1
-    assert (found, runs, run.output_errors.training_ended) == (end, end // jump, True)
+    assert (found, runs) == (end, end // jump)
 
 
 def test_others_have_made_the_last_step():
     """The session stops at once."""
-    step = SimpleNamespace(global_step=tf.train.get_or_create_global_step())
-    hook = session_hooks.StopAtStepHook(step, 5, WorkerRun(5))
-    with tf.train.SingularMonitoredSession([hook]) as monitored:
-        assert monitored.should_stop()
+    collections = [tf.GraphKeys.GLOBAL_VARIABLES, tf.GraphKeys.GLOBAL_STEP]
+    tf.get_variable('global_step', initializer=np.int64(5), collections=collections)
+    step = SimpleNamespace(global_step=tf.train.get_global_step())
+    for last_step, stops in [(5, True), (6, False)]:
+        hook = session_hooks.StopAtStepHook(step, last_step)
+        with tf.train.SingularMonitoredSession([hook]) as monitored:
+            assert monitored.should_stop() == stops
 
 
 def _positions(monkeypatch, capsys, run_length, every, seconds_per_step, last, first_step=0):
@@ -117,14 +123,14 @@ class _Coordinator:
         self.waits -= 1
 
 
-def _fill(sizes, minima, waits=9, run=WorkerRun()):
+def _fill(sizes, minima, waits=9, stop_request=signals.StopRequest()):
     """Run the QueueFillHook against queue sizes, one list per look; return the unread ones."""
     looks = iter(sizes)
     tensors = tf.py_func(lambda: np.array(next(looks), np.int32), [], tf.int32)
     for i, minimum in enumerate(minima):
         tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_SIZE, tensors[i])
         tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_MIN, minimum)
-    hook = session_hooks.QueueFillHook(run)
+    hook = session_hooks.QueueFillHook(stop_request)
     with tf.Session() as session:
         hook.after_create_session(session, _Coordinator(waits))
     return list(looks)
@@ -139,11 +145,11 @@ def test_training_waits_for_full_queues(capsys):
 
 def test_filling_ends_with_a_request_to_stop():
 
-    class Run:
+    class StopRequest:
         answers = iter([None, None, signal.SIGTERM])
-        stop_signal = property(lambda self: next(self.answers))
+        received_signal = property(lambda self: next(self.answers))
 
-    assert len(_fill([[0]] * 5, [10], run=Run())) == 3
+    assert len(_fill([[0]] * 5, [10], stop_request=StopRequest())) == 3
     with tf.Graph().as_default():
         assert len(_fill([[0]] * 5, [10], waits=1)) == 3  # of the Coordinator
 
@@ -151,3 +157,66 @@ def test_filling_ends_with_a_request_to_stop():
 def test_without_shuffle_queues_training_starts(capsys):
     assert _fill([], []) == []
     assert capsys.readouterr().out == ''
+
+
+def test_the_size_of_the_network(capsys):
+    """Without the variables that are not trained."""
+    tf.get_variable('weights', [3, 4])
+    tf.get_variable('biases', [4])
+    tf.get_variable('average', [3, 4], trainable=False)
+    step = SimpleNamespace(global_step=None, loss=None)
+    session_hooks.LoggingHook(step, RunLength(1, 10), 5).begin()
+    assert capsys.readouterr().out == 'Network: 16 parameters\n'
+
+
+@pytest.fixture
+def ended(tmp_path, data_dir):
+    """A Run, and a function that ends it at a step."""
+    global_step = tf.train.get_or_create_global_step()
+    stop_request = signals.StopRequest()
+    with open_run(
+        str(tmp_path / 'run'), small_run.job(data_dir).record
+    ) as run, tf.Session() as sess:
+
+        def end(step, received_signal=None):
+            stop_request.received_signal = received_signal
+            global_step.load(step, sess)
+            session_hooks.RunEndHook(run, RunLength(1, 10, 5), stop_request).end(sess)
+
+        yield run, end
+
+
+def _ends(run):
+    """Return the number of ends that TensorBoard finds."""
+    return [
+        value.tag for event in events.read(run.directory) for value in event.summary.value
+    ].count(metadata.SESSION_END_INFO_TAG)
+
+
+def test_the_end_is_that_of_the_last_step(ended):
+    """A signal at the last step changes nothing."""
+    run, end = ended
+    end(4)
+    assert _ends(run) == 0
+    for i, step, received_signal in [(1, 5, None), (2, 6, None), (3, 5, signal.SIGTERM)]:
+        end(step, received_signal)
+        assert _ends(run) == i
+
+
+@pytest.mark.parametrize('received_signal', [None, signal.SIGTERM])
+def test_the_end_tells_which_output_is_missing(ended, received_signal):
+    run, end = ended
+    run.output_errors.add('the trace', UserError('Disk full'))
+    with messages.raises_saved_without('the trace: Disk full$') as error:
+        end(5, received_signal)
+    assert isinstance(error.value, MissingOutputsError)
+    assert error.value.stop_signal == received_signal
+
+
+def test_a_directory_that_is_moved_at_the_end(ended, tmp_path):
+    """Such as during the last evaluation. Nothing is written in its place."""
+    _, end = ended
+    (tmp_path / 'run').rename(tmp_path / 'aside')
+    with messages.raises(messages.MOVED):
+        end(5)
+    assert not (tmp_path / 'run').exists()

@@ -1,5 +1,6 @@
 """TensorBoard summaries, read by TensorBoard's own code."""
 
+import dataclasses
 import io
 import math
 import re
@@ -14,13 +15,13 @@ from tensorboard.plugins.hparams import api_pb2, metadata
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
-from cifar10.config import CLASSIC
+from cifar10.config import CLASSIC, HPARAMS
 from cifar10.errors import UserError
 from cifar10.report import tensorboard
 from tests.conftest import RUNS
 from tests.helpers import events, scored, small_run
 
-FIRST = {'recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'num_towers'}
+FIRST = {'recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'batches_per_step'}
 
 
 def _hparams(parent):
@@ -46,15 +47,15 @@ def test_runs_in_one_directory_compare(runs):
     columns, others = [run[metadata.EXPERIMENT_TAG] for run in found.values()]
     assert columns == others
     infos = {column.name: column for column in columns.hparam_infos}
-    assert set(infos) == set(CLASSIC._fields) | {'num_towers', 'num_examples'}
+    assert set(infos) == {*HPARAMS, 'batches_per_step', 'num_examples'}
     for name, hparams in RUNS.items():
         expected = {
             field: value
-            for field, value in hparams._asdict().items()
+            for field, value in dataclasses.asdict(hparams).items()
             if hparams.has_effect(field) and value != math.inf
         }
         shown = json_format.MessageToDict(found[name][metadata.SESSION_START_INFO_TAG])['hparams']
-        assert shown == dict(expected, num_towers=2, num_examples=300)
+        assert shown == dict(expected, batches_per_step=2, num_examples=300)
         assert ('epochs' in expected) == (name == 'fast')
         assert found[name][metadata.SESSION_END_INFO_TAG].status == api_pb2.STATUS_SUCCESS
         for field, value in expected.items():
@@ -87,11 +88,18 @@ def test_a_resumed_run_is_one_row(tmp_path, data_dir):
 
 def test_the_hyperparameters_as_a_table(runs):
     """With infinity, and without hyperparameters that have no effect."""
-    ((_, markdown),) = events.texts(runs / 'classic')['hyperparameters']
-    rows = markdown.splitlines()
-    assert rows[0] == '| hyperparameter | value |'
-    assert {'| recipe | classic |', '| epochs | inf |', '| num_towers | 2 |'} < set(rows)
-    assert 'momentum' not in markdown
+    for name, hparams in RUNS.items():
+        ((_, markdown),) = events.texts(runs / name)['hyperparameters']
+        head, line, *rows = markdown.splitlines()
+        assert head == '| hyperparameter | value |' and set(line) == set('| -')
+        shown = {
+            field: value
+            for field, value in dataclasses.asdict(hparams).items()
+            if hparams.has_effect(field)
+        }
+        expected = dict(shown, batches_per_step=2, num_examples=300)
+        assert sorted(rows) == sorted(f'| {field} | {value} |' for field, value in expected.items())
+        assert ('| epochs | inf |' in rows) == ('momentum' not in markdown) == (name == 'classic')
 
 
 def test_every_chart_has_curves(runs):
@@ -109,7 +117,11 @@ def test_every_chart_has_curves(runs):
 
 def test_the_plan():
     """Markdown leaves it unchanged; long lines are wrapped between words."""
-    (value,) = tensorboard.plan_summary(['Data: *a*', 'Recipe: ' + 60 * 'x-y ']).value
+    record = dict(dataclasses.asdict(CLASSIC), batches_per_step=1, num_examples=1)
+    plan = ['Data: *a*', 'Recipe: ' + 60 * 'x-y ']
+    first, *others = tensorboard.run_start_summaries(plan, record)
+    assert len(others) == len(tensorboard.run_start_summaries(None, record)) == 3
+    (value,) = first.value
     assert value.tag == 'plan' and value.metadata.plugin_data.plugin_name == 'text'
     first, second, third, _ = tf.make_ndarray(value.tensor).item().decode().split('\n')
     assert first == '    Data: *a*' and second == '    Recipe: ' + 27 * 'x-y ' + 'x-y'

@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, checkpoint_files
+from tests.helpers.small_run import train
 
 DATA = '.data-00000-of-00001'
 
@@ -184,3 +185,24 @@ def test_a_value_that_is_not_finite(tmp_path):
         match='cannot be used: its numbers is not finite. Name an older checkpoint in the file checkpoint$',
     ):
         checkpoint.check_fits(saved, {'numbers': tf.get_variable('other', [3])})
+
+
+def test_choices(tmp_path, data_dir):
+    train(tmp_path, data_dir, 2, save_checkpoint_steps=1)
+    for choice, step in [('latest', 2)] + [
+        (str(tmp_path / 'model.ckpt-1') + suffix, 1)
+        for suffix in ('', '.meta', '.data-00000-of-00001')
+    ]:
+        assert checkpoint.read_choice(str(tmp_path), choice).step == step
+    for choice, complaint in [
+        ('best', 'has kept no best checkpoint: set keep_best in training'),
+        (
+            str(tmp_path / 'model.ckpt-7'),
+            'The checkpoint .*model.ckpt-7 is missing. Give latest, or the path',
+        ),
+        (str(tmp_path), '; checkpoint_dir is for a directory$'),
+    ]:
+        with pytest.raises(UserError, match=complaint):
+            checkpoint.read_choice(str(tmp_path), choice)
+    with pytest.raises(UserError, match='There is no checkpoint in .*none: train first'):
+        checkpoint.read_choice(str(tmp_path / 'none'), 'latest')

@@ -143,7 +143,8 @@ def test_allreduce(tmp_path, make_cluster, fallen, number, survivors):
     again.succeed()
     assert _steps(again.tasks['worker 0'].stdout_lines) == list(range(6, 11))
     _assert_whole(tmp_path / 'run', 10, every=5)
-    again.start(*again.names[1:], flags=[f'--train_dir={tmp_path / "other"}'])
+    for name in again.names[1:]:
+        again.start(name, flags=[f'--train_dir={tmp_path / "other"}'])
     again.start('worker 0')
     again.succeed()
     for name in again.names[1:]:
@@ -154,7 +155,7 @@ def _assert_stalled(cluster, name, stopped):
     """Assert that a task ended because another one stopped, and names it."""
     assert cluster.tasks[name].end() == EX_TEMPFAIL
     assert cluster.tasks[name].stderr_lines == [
-        f'cifar10_distributed_train.py: Training: waited 6 seconds (--stall_timeout_secs) for {stopped} '
+        f'cifar10_distributed_train.py: Training: waited 6 seconds (stall_timeout_secs) for {stopped} '
         f'({cluster.addresses[stopped]}: it does not answer): restart this task when the others are running'
     ]
 

@@ -1,12 +1,13 @@
 """Updates of a cluster, against one process with as many towers, and against simulations."""
 
+import dataclasses
 import re
 import shutil
 
 import numpy as np
 import pytest
 
-from cifar10 import config as recipes
+from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
 from cifar10.input import Shard
 from cifar10.runs import checkpoint
@@ -16,22 +17,24 @@ from tests.helpers.two_towers import Trainer, batches
 
 pytestmark = pytest.mark.slow
 RECIPES = {
-    'classic': ([], recipes.CLASSIC),
-    'momentum': (['--optimizer=momentum'], recipes.CLASSIC._replace(optimizer='momentum')),
+    'classic': ([], CLASSIC),
+    'momentum': (
+        ['--optimizer=momentum'],
+        dataclasses.replace(CLASSIC, optimizer='momentum'),
+    ),
     'fast': (
         ['--recipe=fast', '--moving_average_fraction=0', '--moving_average_decay=0.3'],
-        recipes.FAST._replace(moving_average_fraction=0.0, moving_average_decay=0.3),
+        dataclasses.replace(FAST, moving_average_fraction=0.0, moving_average_decay=0.3),
     ),
 }
 
 
-def _job(data_dir, recipe, num_workers=2):
+def _job(data_dir, recipe, num_workers=2, is_deterministic=True):
     return Job(
         dataset.read(data_dir),
-        RECIPES[recipe][1]._replace(batch_size=8),
-        batches_per_step=num_workers,
-        seed=1,
-        deterministic=True,
+        dataclasses.replace(RECIPES[recipe][1], batch_size=8),
+        settings=RunSettings(seed=1, deterministic=is_deterministic),
+        batches_per_tower=num_workers,
     )
 
 
@@ -190,7 +193,7 @@ def test_downpour_of_one_worker(tmp_path, recipe, fetch_steps, push_steps):
     """Sums of gradients are applied; between two updates, a local copy moves by itself."""
     # without --deterministic, the order of the images is random
     data_dir = data_sets.write_same(tmp_path / 'data')
-    job = _job(data_dir, recipe, num_workers=push_steps)._replace(deterministic=False)
+    job = _job(data_dir, recipe, num_workers=push_steps, is_deterministic=False)
     trainer, first = _begin(tmp_path / 'run', job, 1)
     flags = [f'--fetch_steps={fetch_steps}', f'--push_steps={push_steps}']
     cluster = _run(

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from cifar10.distributed import launcher
+from cifar10.distributed.cluster import Cluster, Task
 from tests.helpers import programs
 
 TRAINER = 'cifar10_distributed_train.py'
@@ -31,7 +32,7 @@ def launched(monkeypatch):
 @pytest.mark.parametrize(
     'words, flags, numbers',
     [
-        ([], [], (1, 2, 3)),
+        ([], [], (1, 2, 1, 3)),
         (
             [
                 '--num_ps=64',
@@ -41,17 +42,26 @@ def launched(monkeypatch):
                 '--',
                 '--num_ps=1',
                 '--help',
+                '--num_gpus=4',
             ],
-            ['--num_ps=1', '--help'],
-            (64, 64, 0),
+            ['--num_ps=1', '--help', '--num_gpus=4'],
+            (64, 64, 4, 0),
         ),
     ],
 )
 def test_what_is_launched(launched, words, flags, numbers):
     assert programs.call('cifar10_launch', *words) == (75, '', '')
-    ((command, *found),) = launched
-    assert found == [flags] + list(numbers)
-    assert command[1:] == [programs.path('cifar10_launch').replace('cifar10_launch.py', TRAINER)]
+    ((command_of, *found),) = launched
+    assert found == list(numbers)
+    trainer = programs.path('cifar10_launch').replace('cifar10_launch.py', TRAINER)
+    assert command_of(Cluster((), ('a:1',)), Task('worker', 0), False) == [
+        sys.executable,
+        trainer,
+        '--worker_hosts=a:1',
+        '--job_name=worker',
+        '--task_index=0',
+        *flags,
+    ]
 
 
 @pytest.mark.parametrize('flag', ['--task_index=1', '-worker_hosts', '--ps_hosts=a:1'])

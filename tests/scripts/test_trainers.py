@@ -1,5 +1,6 @@
 """Training scripts: train() as a library, and whole runs."""
 
+import dataclasses
 import glob
 import re
 import signal
@@ -10,13 +11,14 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
-from cifar10.config import CLASSIC, FAST, Intervals
+from cifar10.config import CLASSIC, FAST, RunLength, RunSettings
 from cifar10.data import dataset
-from cifar10.hooks import outputs
+from cifar10.distributed.cluster import Cluster, Strategy
+from cifar10.distributed.worker import Worker
 from cifar10.runs import checkpoint
-from cifar10.system.machine import Threads
+from cifar10.runs.run import open_run
 from cifar10.training import Job
-from scripts import cifar10_multi_gpu_train, cifar10_train
+from scripts import cifar10_distributed_train, cifar10_multi_gpu_train, cifar10_train
 from tests.helpers import checkpoints, events, messages, programs
 
 
@@ -37,8 +39,7 @@ def args_of(data_dir, train_dir, max_steps):
 
 
 def _train(script, job, train_dir):
-    job = job._replace(intervals=job.intervals._replace(eval_every=0))
-    with outputs.open_run(str(train_dir), False, job) as run:
+    with open_run(str(train_dir), job.record) as run:
         script.train(job, run)
     return tf.train.latest_checkpoint(str(train_dir))
 
@@ -51,17 +52,30 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
     """The settings of the job reach graph, log and directory."""
     job = Job(
         dataset.read(data_dir),
-        CLASSIC._replace(batch_size=8, contrast=0.25, num_epochs_per_decay=0.125),
+        dataclasses.replace(CLASSIC, batch_size=8, contrast=0.25, num_epochs_per_decay=0.125),
         devices,
-        max_steps=4,
-        intervals=Intervals(
-            log_frequency=2, save_summaries_steps=4, save_checkpoint_steps=3, max_to_keep=1
+        RunSettings(
+            max_steps=4,
+            log_frequency=2,
+            save_summaries_steps=3,
+            save_checkpoint_steps=3,
+            max_to_keep=1,
+            profile_step=2,
+            eval_every=3,
+            keep_best=True,
         ),
     )
     path = _train(script, job, tmp_path)
     assert path == str(tmp_path / 'model.ckpt-4')
     assert messages.log_steps(capsys.readouterr().out) == ['2', '4']
-    assert glob.glob(str(tmp_path / '*.index')) == [path + '.index']  # step 3 was not kept
+    assert glob.glob(str(tmp_path / 'model.*.index')) == [path + '.index']  # step 3 was not kept
+    assert len(glob.glob(str(tmp_path / 'best.*.index'))) == 1
+    assert (tmp_path / 'trace-2.json').exists()
+    shown = events.shown_steps(tmp_path)
+    assert (shown['total_loss'], shown['Precision @ 1']) == ([1, 3, 4], [3, 4])
+    assert '_hparams_/session_end_info' in [
+        value.tag for event in events.read(tmp_path) for value in event.summary.value
+    ]
     written = {tag: value for _, tag, value in events.scalars(tmp_path)}
     # An eighth of 300 examples is 38: 4 * 8 are before the first decay, 3 * 16 after it.
     np.testing.assert_allclose(
@@ -81,6 +95,49 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
     assert 0.75 in lower  # a contrast factor
 
 
+def _hooks(script, *args):
+    """Return the hooks that train() passes to its session, in order: names and settings."""
+    with mock.patch.object(training, 'session') as session:
+        script.train(*args)
+    kinds = int, float, str, RunLength, dataset.Split
+    return [
+        (
+            type(hook).__name__,
+            {name: value for name, value in vars(hook).items() if isinstance(value, kinds)},
+        )
+        for hook in session.call_args[0][3]
+    ]
+
+
+def test_all_trainers_have_the_same_hooks(tmp_path, data_dir):
+    """But a cluster's worker is itself the first one, and only the chief writes files."""
+    job = Job(
+        dataset.read(data_dir),
+        dataclasses.replace(CLASSIC, batch_size=2),
+        settings=RunSettings(
+            max_steps=7,
+            log_frequency=1,
+            save_summaries_steps=2,
+            save_checkpoint_steps=3,
+            profile_step=4,
+            eval_every=5,
+            keep_best=True,
+        ),
+    )
+    cluster = Cluster(('a:1',), ('b:1',))
+    context = mock.Mock(cluster=cluster, task=cluster.worker_tasks[0])
+    worker = Worker(context, Strategy('sync', 1), job)
+    worker.generation, worker.initializes_variables = 1, True  # as by join()
+    with open_run(str(tmp_path), job.record) as run:
+        alone = _hooks(cifar10_train, job, run)
+        assert _hooks(cifar10_multi_gpu_train, job, run) == alone
+        first, *others = _hooks(cifar10_distributed_train, job, run, worker)
+    assert first[0] == 'Worker' and others == alone
+    _, *others = _hooks(cifar10_distributed_train, job, None, worker)
+    assert others == [hook for hook in alone if hook in others]
+    assert {'QueueFillHook', 'NanHook', 'DataFilesHook'} < {name for name, _ in others}
+
+
 @pytest.mark.parametrize(
     'script, towers',
     [pytest.param(cifar10_train, 1, marks=pytest.mark.slow), (cifar10_multi_gpu_train, 2)],
@@ -90,10 +147,11 @@ def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers)
     for kind, num_sub_batches in [('cpu', 2), ('gpu', 1)]:
         job = Job(
             dataset.read(data_dir),
-            CLASSIC._replace(batch_size=16),
+            dataclasses.replace(CLASSIC, batch_size=16),
             [f'/{kind}:{i}' for i in range(towers)],
-            max_steps=1,
-            requested_threads=Threads(inter_op=towers, prefetch=3),
+            RunSettings(
+                max_steps=1, inter_op_threads=towers, num_preprocess_threads=3, eval_every=0
+            ),
         )
         path = _train(script, job, tmp_path / kind)
         with tf.Graph().as_default() as graph:
@@ -122,9 +180,9 @@ def test_one_gpu_holds_variables_and_optimizer(tmp_path, data_dir):
     """Muon computes where the weights are; only input, step and learning rate stay on the CPU."""
     job = Job(
         dataset.read(data_dir),
-        FAST._replace(batch_size=16),
+        dataclasses.replace(FAST, batch_size=16),
         ['/gpu:0'],
-        max_steps=1,
+        RunSettings(max_steps=1, eval_every=0),
         variable_strategy='first_device',
     )
     path, holders = _train(cifar10_train, job, tmp_path), set()
@@ -191,14 +249,24 @@ def test_the_seed_of_a_resumed_run(tmp_path, data_dir):
     """The seed fixes the initial values; a resumed run does not repeat the first random numbers."""
 
     def seeds(name, seed=1):
-        job = Job(dataset.read(data_dir), CLASSIC._replace(batch_size=8), seed=seed)
-        with outputs.open_run(str(tmp_path / name), False, job) as run, mock.patch.object(
-            training, 'session'
-        ) as session:
+        job = Job(
+            dataset.read(data_dir),
+            dataclasses.replace(CLASSIC, batch_size=8),
+            settings=RunSettings(seed=seed),
+        )
+        graphs = []
+
+        def begin(*unused):
+            graphs.append(tf.get_default_graph())
+            return mock.DEFAULT
+
+        with open_run(str(tmp_path / name), job.record) as run, mock.patch.object(
+            training, 'session', side_effect=begin
+        ):
             cifar10_train.train(job, run)
         return [
             (op.get_attr('seed'), op.get_attr('seed2'))
-            for op in session.call_args[0][0].train_op.graph.get_operations()
+            for op in graphs[0].get_operations()
             if op.type == 'RandomUniform'
         ]
 

@@ -188,7 +188,10 @@ def test_versions(run, tmp_path):
     status, _, stderr = programs.call('cifar10_predict', f'--saved_model_dir={out}/9', 'x.png')
     assert status == 1 and 'the number of class names is 1, not 10' in stderr
     status, stdout, stderr = _export(run, out, '--model_version=9')
-    assert (status, stdout) == (1, '') and '/9 exists: give another --model_version' in stderr
+    assert (status, stdout) == (
+        1,
+        '',
+    ) and '/9 exists: give another version, or leave it out' in stderr
 
 
 def test_whole_or_not_at_all(run, tmp_path, monkeypatch):

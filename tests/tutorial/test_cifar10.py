@@ -1,5 +1,6 @@
 """The tutorial's module cifar10: effects of flags and constants."""
 
+import dataclasses
 import importlib
 import sys
 
@@ -98,7 +99,8 @@ def test_the_constants_of_training(cifar10, monkeypatch):
     cifar10.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, cifar10.NUM_EPOCHS_PER_DECAY = 250, 2.0
     cifar10.INITIAL_LEARNING_RATE, cifar10.LEARNING_RATE_DECAY_FACTOR = 0.5, 0.01
     cifar10.MOVING_AVERAGE_DECAY = 0.2
-    hparams = CLASSIC._replace(
+    hparams = dataclasses.replace(
+        CLASSIC,
         initial_learning_rate=0.5,
         num_epochs_per_decay=2.0,
         learning_rate_decay_factor=0.01,

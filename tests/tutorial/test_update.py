@@ -1,5 +1,7 @@
 """The tutorial's train op."""
 
+import dataclasses
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -15,7 +17,8 @@ def test_three_steps_by_numpy():
     tf.add_to_collection('losses', tf.multiply(0.5, tf.square(weight - 3), name='distance'))
     tf.add_to_collection('losses', tf.identity(weight, name='linear'))
     total_loss = tf.add_n(tf.get_collection('losses'), name='total_loss')
-    hparams = CLASSIC._replace(
+    hparams = dataclasses.replace(
+        CLASSIC,
         num_epochs_per_decay=1.0,
         initial_learning_rate=0.5,
         learning_rate_decay_factor=0.25,

@@ -1,0 +1,238 @@
+"""Runs resumed, moved aside or refused; the best checkpoint: replaced by a better one, recorded,
+always intact."""
+
+import glob
+import json
+import os
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10.errors import UserError
+from cifar10.runs import checkpoint, checkpoint_files, run, run_record
+from cifar10.runs.run import open_run
+from cifar10.system import directories
+from tests.helpers import messages
+from tests.helpers.small_run import assert_saved, job, train
+
+
+def test_nothing_is_left_to_do(tmp_path, data_dir, capsys):
+    train(tmp_path, data_dir, 3)
+    before = {path: os.stat(path).st_mtime_ns for path in glob.glob(str(tmp_path / '*'))}
+    train(tmp_path, data_dir, 3)
+    assert messages.nothing_to_do(3) in capsys.readouterr().out
+    assert {path: os.stat(path).st_mtime_ns for path in glob.glob(str(tmp_path / '*'))} == before
+
+
+def test_max_to_keep_counts_over_starts(tmp_path, data_dir):
+    for steps in range(1, 5):
+        train(tmp_path, data_dir, steps, max_to_keep=2)
+    assert sorted(os.path.basename(path) for path in glob.glob(str(tmp_path / '*.index'))) == [
+        'model.ckpt-3.index',
+        'model.ckpt-4.index',
+    ]
+
+
+def test_fresh_moves_the_old_run_aside(tmp_path, data_dir, capsys):
+    train(tmp_path / 'run', data_dir, 3)
+    train(str(tmp_path / 'run') + '/', data_dir, 2, fresh=True)
+    assert_saved(tmp_path / 'run', 2)
+    (aside,) = glob.glob(str(tmp_path / 'run.*'))
+    assert f'Moved the run in {tmp_path / "run"} to {aside}' in capsys.readouterr().out
+    train(aside, data_dir, 4)  # The old run can be resumed in its new place.
+    assert_saved(aside, 4)
+    assert tf.train.latest_checkpoint(str(tmp_path / 'run')).endswith('run/model.ckpt-2')
+
+
+def test_fresh_in_the_working_directory(tmp_path, data_dir, monkeypatch):
+    train(tmp_path / 'run', data_dir, 3)
+    monkeypatch.chdir(tmp_path / 'run')
+    train('.', data_dir, 2, fresh=True)
+    assert_saved(tmp_path / 'run', 2)
+
+
+@pytest.mark.parametrize('fresh', [False, True])
+def test_another_process_trains_in_the_directory(tmp_path, data_dir, fresh):
+    train(tmp_path, data_dir, 1)
+    with directories.Lock(str(tmp_path)), messages.raises(
+        f'Another process is training in {tmp_path}'
+    ):
+        train(tmp_path, data_dir, 2, fresh=fresh)
+    assert_saved(tmp_path, 1)
+
+
+def test_fresh_in_a_directory_without_a_run(tmp_path, data_dir):
+    (tmp_path / 'letters.txt').write_text('dear')
+    train(tmp_path, data_dir, 1, fresh=True)
+    assert (tmp_path / 'letters.txt').exists()
+
+
+def test_a_run_that_cannot_be_moved(tmp_path, data_dir, monkeypatch):
+    monkeypatch.setattr(run.time, 'strftime', lambda form: 'nowhere/now')
+    train(tmp_path / 'run', data_dir, 1)
+    with messages.raises(
+        'aside .No such file or directory., from .*/run to .*/run.nowhere/now: give another',
+    ):
+        train(tmp_path / 'run', data_dir, 1, fresh=True)
+    assert_saved(tmp_path / 'run', 1)
+
+
+def test_a_bad_checkpoint_is_not_overwritten(tmp_path, data_dir):
+    train(tmp_path, data_dir, 2)
+    os.truncate(str(tmp_path / 'model.ckpt-2.data-00000-of-00001'), 5)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with messages.raises('-2 is damaged.* There is no other intact checkpoint: put back a copy'):
+        train(tmp_path, data_dir, 3)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_run_is_resumed_from_the_newest_intact_checkpoint(tmp_path, data_dir, capsys):
+    train(tmp_path, data_dir, 2, save_checkpoint_steps=1)
+    (tmp_path / 'model.ckpt-2.index').unlink()
+    train(tmp_path, data_dir, 4)
+    output = capsys.readouterr().out
+    assert f'{tmp_path}/model.ckpt-2 is missing. Using {tmp_path}/model.ckpt-1\n' in output
+    assert messages.resuming(tmp_path, 1) in output
+    assert_saved(tmp_path, 4)
+
+
+def test_leftovers_are_cleared(tmp_path, data_dir):
+    train(tmp_path, data_dir, 1)
+    token = '0123456789abcdef' * 2
+    leftovers = [
+        'model.ckpt-7.data-00000-of-00001.tempstate123',
+        'model.ckpt-7.index.tempstate9',
+        'checkpoint.tmp' + token,
+        'model.ckpt-1.meta.tmp' + token,
+        'run.json.new',
+        'run.json.new.12',
+        'model.ckpt-9.data-00000-of-00001',
+    ]
+    others = ['notes.tempstate1', 'run.json.new.bak', 'model.ckpt-7.backup', 'checkpoint.tmp']
+    for name in leftovers + others:
+        (tmp_path / name).write_text('x')
+    train(tmp_path, data_dir, 2)
+    assert not set(leftovers) & set(os.listdir(str(tmp_path)))
+    assert set(others) <= set(os.listdir(str(tmp_path)))
+
+
+def test_a_checkpoint_of_another_network(tmp_path, data_dir):
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.train.get_or_create_global_step()
+        session.run(tf.global_variables_initializer())
+        tf.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 1)
+    before = sorted(os.listdir(str(tmp_path)))
+    with messages.raises('does not fit: its weights is missing'):
+        train(tmp_path, data_dir, 3)
+    assert sorted(os.listdir(str(tmp_path))) == before
+
+
+def _checkpoint(step):
+    return checkpoint.Checkpoint(
+        'unused',
+        step,
+        {'conv1/weights': np.full([2, 3], step + 0.1, np.float32), 'global_step': np.int64(step)},
+    )
+
+
+def _open(train_dir, data_dir):
+    return open_run(str(train_dir), job(data_dir).record)
+
+
+def _best_files(train_dir):
+    return sorted(name for name in os.listdir(str(train_dir)) if name.startswith('best'))
+
+
+def _files_of(step):
+    return [f'best.ckpt-{step}.data-00000-of-00001', f'best.ckpt-{step}.index']
+
+
+def test_only_a_better_one_takes_its_place(tmp_path, data_dir, capsys):
+    with _open(tmp_path, data_dir) as opened:
+        for step, precision, best in [(3, 0.5, 3), (4, 0.5, 3), (5, 0.4, 3), (6, 0.625, 6)]:
+            opened.keep_best(_checkpoint(step), precision)
+            assert _best_files(tmp_path) == _files_of(best)
+            saved = checkpoint.read_choice(str(tmp_path), 'best')
+            assert (saved.path, saved.step) == (str(tmp_path / (f'best.ckpt-{best}')), best)
+            np.testing.assert_array_equal(
+                saved.values['conv1/weights'], np.full([2, 3], best + 0.1, np.float32)
+            )
+            assert saved.values['global_step'].dtype == np.int64 and len(saved.values) == 2
+    assert json.loads((tmp_path / 'run.json').read_text())['best'] == {
+        'checkpoint': 'best.ckpt-6',
+        'precision': 0.625,
+    }
+    assert capsys.readouterr().out == ''.join(
+        f'Best so far: precision @ 1 = {precision:.3f} on the test images, kept as {tmp_path / f"best.ckpt-{step}"}\n'
+        for step, precision in [(3, 0.5), (6, 0.625)]
+    )
+
+
+def test_a_resumed_run_keeps_it(tmp_path, data_dir, capsys):
+    train(tmp_path, data_dir, 1)
+    with _open(tmp_path, data_dir) as opened:
+        opened.keep_best(_checkpoint(1), 0.5)
+    train(tmp_path, data_dir, 2)
+    best = {'checkpoint': 'best.ckpt-1', 'precision': 0.5}
+    assert run_record.read(str(tmp_path))['best'] == best
+    assert 'damaged' not in capsys.readouterr().out
+    with _open(tmp_path, data_dir) as opened:
+        opened.keep_best(_checkpoint(2), 0.5)
+    assert _best_files(tmp_path) == _files_of(1)
+
+
+def test_it_is_damaged_when_the_run_is_resumed(tmp_path, data_dir, capsys):
+    """The next evaluation replaces it, even with a lower precision."""
+    train(tmp_path, data_dir, 1)
+    with _open(tmp_path, data_dir) as opened:
+        opened.keep_best(_checkpoint(1), 0.5)
+        capsys.readouterr()
+    os.truncate(str(tmp_path / 'best.ckpt-1.index'), 5)
+    with _open(tmp_path, data_dir) as opened:
+        (told,) = capsys.readouterr().out.splitlines()
+        assert 'best.ckpt-1 is damaged' in told
+        assert told.endswith('. The next evaluation that keeps the best checkpoint replaces it')
+        opened.keep_best(_checkpoint(2), 0.25)
+    assert _best_files(tmp_path) == _files_of(2)
+    assert run_record.read(str(tmp_path)).get('best') == {
+        'checkpoint': 'best.ckpt-2',
+        'precision': 0.25,
+    }
+
+
+@pytest.mark.parametrize('step', [3, 4])
+def test_full_disk(step, tmp_path, data_dir, monkeypatch):
+    """The best checkpoint is kept, even of a repeated step; unfinished files are removed."""
+
+    def fail(*unused):
+        (tmp_path / 'best.ckpt-4.data-00000-of-00001.tempstate123').write_bytes(b'half')
+        raise OSError(28, 'No space left on device')
+
+    with _open(tmp_path, data_dir) as opened:
+        opened.keep_best(_checkpoint(3), 0.5)
+        with monkeypatch.context() as patched:
+            patched.setattr(run.Run, 'write_record', fail)
+            with pytest.raises(
+                UserError,
+                match=f'best checkpoint .No space left on device.: make room for .*/best.ckpt-{step}$',
+            ):
+                opened.keep_best(_checkpoint(step), 0.75)
+        assert _best_files(tmp_path) == _files_of(3)
+        assert checkpoint.read_choice(str(tmp_path), 'best').step == 3
+        opened.keep_best(_checkpoint(5), 0.625)
+    assert _best_files(tmp_path) == _files_of(5)
+
+
+def test_the_record_names_no_checkpoint_that_is_being_written(tmp_path, data_dir, monkeypatch):
+    """A resumed run repeats the step of the best checkpoint."""
+    with _open(tmp_path, data_dir) as opened:
+        opened.keep_best(_checkpoint(3), 0.5)
+        named = []
+        monkeypatch.setattr(
+            checkpoint_files,
+            'write',
+            lambda *unused: named.append(run_record.read(str(tmp_path))['best']),
+        )
+        opened.keep_best(_checkpoint(3), 0.6)
+    assert named == [None]

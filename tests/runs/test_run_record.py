@@ -1,0 +1,226 @@
+"""Record of a run: complete, compared with a resumed run, also of an earlier version."""
+
+import dataclasses
+import json
+import math
+import os
+import re
+
+import pytest
+
+from cifar10.config import FAST, HPARAMS, RunSettings
+from cifar10.data import dataset
+from cifar10.runs import run_record
+from cifar10.runs.run import open_run
+from tests.helpers import fields, messages, small_run
+from tests.helpers.small_run import assert_saved, job, train
+
+
+@pytest.mark.parametrize('name', HPARAMS)
+def test_every_hyperparameter_is_recorded(tmp_path, data_dir, capsys, name):
+    """A changed one is named, unless it has no effect, or a run cannot change it."""
+    field, before = HPARAMS[name], dataclasses.replace(small_run.HPARAMS, epochs=7.0)
+    value = fields.other_value(field, getattr(before, name))
+    before = fields.with_effect(before, name, getattr(before, name))
+    after = dataclasses.replace(before, **{name: value})
+    records = [job(data_dir, hparams).record for hparams in (before, after)]
+    run_record.write(str(tmp_path), records[0])
+    assert json.loads((tmp_path / 'run.json').read_text())[name] == getattr(before, name)
+    assert run_record.read_hparams(str(tmp_path)) == before
+    if name in ('recipe', 'optimizer'):
+        with messages.raises(f'was trained with {name} {getattr(before, name)}, not {value}: '):
+            run_record.check_resumable(str(tmp_path), records[1])
+        return
+    run_record.check_resumable(str(tmp_path), records[1])
+    assert f': {name} {value} (was {getattr(before, name)}). ' in capsys.readouterr().out
+    for unused in fields.without_effect(before, name):
+        run_record.write(str(tmp_path), job(data_dir, unused).record)
+        changed = dataclasses.replace(unused, **{name: value})
+        run_record.check_resumable(str(tmp_path), job(data_dir, changed).record)
+        assert capsys.readouterr().out == ''
+
+
+def test_a_run_on_other_classes(tmp_path, data_dir, own_data_dir):
+    train(tmp_path / 'run', data_dir, 1)
+    with open(
+        os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY, dataset.CLASS_NAMES_FILE), 'w'
+    ) as names:
+        names.write('\n'.join(dataset.CLASS_NAMES))
+    complaint = (
+        rf'The run in {tmp_path / "run"} was trained with class_names disc, ring, .*: give the same'
+    )
+    with messages.raises(complaint):
+        train(tmp_path / 'run', own_data_dir, 2)
+    assert_saved(tmp_path / 'run', 1)
+
+
+@pytest.mark.parametrize(
+    'hparams, difference',
+    [
+        (
+            dataclasses.replace(small_run.HPARAMS, optimizer='momentum'),
+            'optimizer gradient_descent, not momentum',
+        ),
+        (FAST, 'recipe classic, not fast'),
+    ],
+)
+def test_another_optimizer_or_recipe(tmp_path, data_dir, hparams, difference):
+    train(tmp_path, data_dir, 1)
+    with messages.raises(
+        f'The run in {tmp_path} was trained with {difference}: give the same, or another',
+    ):
+        train(tmp_path, data_dir, 2, hparams=hparams)
+    assert_saved(tmp_path, 1)
+
+
+def test_other_hyperparameters_are_named(tmp_path, data_dir, capsys):
+    train(tmp_path, data_dir, 1)
+    assert 'different' not in capsys.readouterr().out
+    # An unused hyperparameter is not compared.
+    train(
+        tmp_path,
+        data_dir,
+        1,
+        hparams=dataclasses.replace(small_run.HPARAMS, matrix_weight_decay=7.0),
+    )
+    assert 'different' not in capsys.readouterr().out
+    train(
+        tmp_path,
+        data_dir,
+        2,
+        hparams=dataclasses.replace(small_run.HPARAMS, batch_size=64, contrast=0.5),
+    )
+    assert (
+        f'The run in {tmp_path} is resumed with different hyperparameters: batch_size 64 (was 128), contrast 0.5 (was 0.8). The '
+    ) in capsys.readouterr().out
+    record = json.loads((tmp_path / 'run.json').read_text())
+    assert (record['batch_size'], record['batches_per_step']) == (64, 2)
+
+
+@pytest.mark.parametrize(
+    'before, after, told',
+    [
+        ((1, False), (2, False), None),
+        ((1, True), (2, True), 'seed 2 (was 1)'),
+        ((1, True), (1, False), 'deterministic False (was True)'),
+        ((1, False), (1, True), 'deterministic True (was False)'),
+    ],
+)
+def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
+    train(tmp_path, data_dir, 1)
+    for seed, deterministic in (before, after):
+        capsys.readouterr()
+        settings = RunSettings(seed=seed, deterministic=deterministic)
+        with open_run(str(tmp_path), job(data_dir)._replace(settings=settings).record) as run:
+            run.write_record()
+    printed = capsys.readouterr().out
+    assert f'different hyperparameters: {told}. ' in printed if told else printed == ''
+
+
+@pytest.mark.parametrize('name', HPARAMS)
+def test_a_bad_hyperparameter_in_the_record(tmp_path, name):
+    path = tmp_path / 'run.json'
+    wrong_types = ['7', [], {}] + [None] * (HPARAMS[name].default != math.inf)
+    for value in fields.invalid_values(HPARAMS[name]) + wrong_types:
+        path.write_text(json.dumps({name: value}))
+        with messages.raises(rf'^{path} is damaged \({name} is {re.escape(repr(value))}\): delete'):
+            run_record.read_hparams(str(tmp_path))
+    for value in [math.nan] + [math.inf] * (HPARAMS[name].metadata['high'] != math.inf):
+        path.write_text(json.dumps({name: value}))
+        with messages.raises(rf'^{path} is damaged \(.+\): delete it'):
+            run_record.read_hparams(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    'name, value, fault',
+    [
+        ('class_names', [1, 2], 'class_names is not a list of names'),
+        ('class_names', ['a\nb'], 'class_names is not a list of names'),
+        ('class_names', 'cat', 'class_names is not a list of names'),
+        ('best', {'checkpoint': '../x', 'precision': 0.5}, 'best is '),
+        ('best', {'checkpoint': 'best.ckpt-1'}, 'best is '),
+    ],
+)
+def test_a_bad_value_in_the_record(tmp_path, name, value, fault):
+    path = tmp_path / 'run.json'
+    path.write_text(json.dumps({name: value}))
+    with messages.raises(rf'^{path} is damaged \({fault}.*\): delete it'):
+        run_record.read_hparams(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    'content, fault',
+    [
+        ('[]', 'not a JSON object'),
+        ('{"num_towers": 1,}', ''),
+        (f'{{"epochs": 1{"0" * 400}}}', ''),
+    ],
+)
+def test_a_damaged_record(tmp_path, content, fault):
+    path = tmp_path / 'run.json'
+    path.write_text(content)
+    with messages.raises(rf'^{path} is damaged \(.*{fault}.*\): delete it'):
+        run_record.read_hparams(str(tmp_path))
+
+
+def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
+    train(tmp_path, data_dir, 1)
+    record = json.loads((tmp_path / 'run.json').read_text())
+    kept = ['initial_learning_rate', 'num_epochs_per_decay', 'moving_average_decay']
+    early = dict({name: record[name] for name in kept}, num_towers=2, last_step=None)
+    (tmp_path / 'run.json').write_text(json.dumps(early))
+    assert run_record.read_hparams(str(tmp_path)) == small_run.HPARAMS
+    read = run_record.read(str(tmp_path))
+    assert (read['last_step'], read['batches_per_step']) == (math.inf, 2)
+    assert 'num_towers' not in read
+    train(tmp_path, data_dir, 2)
+    assert 'resumed with' not in capsys.readouterr().out
+
+
+def test_the_record_is_strict_json(tmp_path, data_dir, capsys):
+    """JSON has no infinity; resumed runs and the evaluation read the infinite epochs back."""
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    train(tmp_path, data_dir, 1)
+    content = (tmp_path / 'run.json').read_text()
+    assert json.loads(content, parse_constant=refuse)['epochs'] is None
+    assert (
+        run_record.read_hparams(str(tmp_path)) == small_run.HPARAMS
+        and small_run.HPARAMS.epochs == math.inf
+    )
+    train(tmp_path, data_dir, 2)
+    assert 'resumed with' not in capsys.readouterr().out
+
+
+def test_another_number_of_examples(tmp_path, data_dir, capsys):
+    """Records of early versions have no checksum of the data."""
+    train(tmp_path, data_dir, 2)
+    path = tmp_path / 'run.json'
+    record = dict(json.loads(path.read_text()), num_examples=200)
+    del record['data_checksum']
+    path.write_text(json.dumps(record))
+    with messages.raises('was trained with num_examples 200, not 300: give the same'):
+        train(tmp_path, data_dir, 3)
+    train(
+        tmp_path,
+        data_dir,
+        3,
+        hparams=dataclasses.replace(small_run.HPARAMS, learning_rate_decay_factor=1.0),
+    )
+    assert 'num_examples 300 (was 200)' in capsys.readouterr().out
+
+
+def test_other_images(tmp_path, data_dir, own_data_dir):
+    """Equal files in another directory are the same data."""
+    train(tmp_path / 'run', data_dir, 1)
+    train(tmp_path / 'run', own_data_dir, 2)
+    with open(dataset.read(own_data_dir).train.paths[2], 'r+b') as changed:
+        changed.seek(-1, os.SEEK_END)
+        (value,) = changed.read(1)
+        changed.seek(-1, os.SEEK_END)
+        changed.write(bytes([value ^ 1]))
+    with messages.raises(f'^The run in {tmp_path}/run was trained on other training images: give '):
+        train(tmp_path / 'run', own_data_dir, 3)
+    assert_saved(tmp_path / 'run', 2)
