@@ -18,6 +18,14 @@ from typing import NamedTuple, Optional
 _TINY, _HUGE = 1e-9, 1e9  # prevent overflow and division by zero
 _MAX_INT = 2**31 - 1
 
+# CIFAR-10
+HEIGHT = WIDTH = 32  # pixels
+IMAGE_SIZE = 24  # height and width of the crops
+DEPTH = 3  # red, green, blue
+NUM_CLASSES = 10
+NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN = 50000
+NUM_EXAMPLES_PER_EPOCH_FOR_EVAL = 10000
+
 VARIABLE_STRATEGIES = ['cpu', 'first_device', 'spread']  # placement of the variables
 NUM_VIEWS_CHOICES = [1, 2, 10]  # views per evaluated image
 
@@ -252,14 +260,6 @@ class RunSettings:
     )
     log_device_placement: bool = setting(False, 'Print the device of every operation')
 
-
-# CIFAR-10
-HEIGHT = WIDTH = 32  # pixels
-IMAGE_SIZE = 24  # height and width of the crops
-DEPTH = 3  # red, green, blue
-NUM_CLASSES = 10
-NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN = 50000
-NUM_EXAMPLES_PER_EPOCH_FOR_EVAL = 10000
 
 # The hyperparameters of `classic` under their names in books
 MOVING_AVERAGE_DECAY = CLASSIC.moving_average_decay

@@ -66,21 +66,11 @@ class OutputErrors:
     """Failed outputs of a run, like a summary or a trace.
 
     The run continues, but ends with an error.
-
-    Attributes:
-      training_ended: True after training, when `add` no longer prints warnings.
     """
 
     def __init__(self):
         self._errors = {}
-        self.training_ended = False
-
-    def add(self, name, error):
-        """Add the UserError of the output `name`; warn if the error is new."""
-        is_new = str(self._errors.get(name)) != str(error)
-        self._errors[name] = error
-        if is_new and not self.training_ended:
-            warn(f'{error}. Training continues')
+        self._new_messages = {}
 
     @contextlib.contextmanager
     def collect(self, name):
@@ -88,11 +78,20 @@ class OutputErrors:
         try:
             yield
         except UserError as error:
-            self.add(name, error)
+            if str(self._errors.get(name)) != str(error):
+                self._new_messages[name] = str(error)
+            self._errors[name] = error
 
     def remove(self, name):
         """Remove the error of an output whose retry succeeded."""
         self._errors.pop(name, None)
+        self._new_messages.pop(name, None)
+
+    def warn(self):
+        """Warn of the errors that are new since the last call."""
+        for message in self._new_messages.values():
+            warn(f'{message}. Training continues')
+        self._new_messages.clear()
 
     def check(self, stop_signal):
         """Raise MissingOutputsError if an output has failed."""

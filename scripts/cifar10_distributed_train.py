@@ -109,7 +109,7 @@ def train(job, run, worker):
         hooks = [  # They act in this order after each step, and at the end.
             worker,
             *update.hooks,
-            session_hooks.StopAtStepHook(step, run_length.last_step),
+            session_hooks.WorkerStopAtStepHook(step, run_length.last_step),
             session_hooks.QueueFillHook(stop_request),
             nan_hook,
             session_hooks.LoggingHook(step, run_length, settings.log_frequency),

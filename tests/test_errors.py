@@ -61,9 +61,21 @@ def test_a_failed_output_is_told_again_when_its_reason_changes(capsys):
         ('a trace', 'gone'),
         ('a trace', 'full'),
     ]:
-        output_errors.add(name, errors.UserError(reason))
+        with output_errors.collect(name):
+            raise errors.UserError(reason)
+        output_errors.warn()
     assert [line.split(': ')[1] for line in capsys.readouterr().err.splitlines()] == [
         reason + messages.TRAINING_CONTINUES for reason in ('full', 'full', 'gone', 'full')
     ]
     with messages.raises_saved_without('a trace: full; without summaries: full$'):
         output_errors.check(None)
+
+
+def test_a_failed_output_whose_retry_succeeds_in_time_is_not_told(capsys):
+    output_errors = errors.OutputErrors()
+    with output_errors.collect('summaries'):
+        raise errors.UserError('full')
+    output_errors.remove('summaries')
+    output_errors.warn()
+    output_errors.check(None)
+    assert capsys.readouterr().err == ''

@@ -165,7 +165,9 @@ def obtain(dataset_name, is_explicit=True):
             if dataset_name == 'synthetic':
                 synthetic.maybe_write(path)
             else:
-                download.obtain(_PUBLISHED[dataset_name], path, FLAGS.data_url)
+                download.obtain(
+                    _PUBLISHED[dataset_name], path, FLAGS.data_url, '--dataset=synthetic'
+                )
     return dataset.read(path, FLAGS.label_mode)
 
 

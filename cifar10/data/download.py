@@ -37,7 +37,7 @@ def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=None, md5=Non
     obtain(source, data_dir, data_url)
 
 
-def obtain(source, data_dir, data_url=None):
+def obtain(source, data_dir, data_url=None, alternative='the synthetic data set'):
     """Write the binary files of a Published data set, unless they exist.
 
     They are made from the first of: an archive or the version for Python beside them, a verified
@@ -47,6 +47,7 @@ def obtain(source, data_dir, data_url=None):
       source: the Published data set.
       data_dir: the directory of the files, or its parent.
       data_url: URL of an archive. With it, no other host and no copy of a program is used.
+      alternative: another data set, for the message about a failed download.
 
     Raises:
       UserError: no host sends the archive, a copy beside the files is damaged, or some of the files
@@ -66,10 +67,7 @@ def obtain(source, data_dir, data_url=None):
             names = ' or '.join(archive.name for archive in source.archives)
             remedies = ['check the network' + (', or leave out data_url' if data_url else '')]
             remedies += [f'replace the copy that was found: {damage}'] if damage else []
-            remedies += [
-                f'put {names} into {parent}',
-                'or use the synthetic data set',
-            ]
+            remedies += [f'put {names} into {parent}', f'or use {alternative}']
             raise UserError(f'Cannot download {error}: {"; ".join(remedies)}')
         _use_copy_beside(source, directory)
 

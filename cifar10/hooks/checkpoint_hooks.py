@@ -158,7 +158,6 @@ class CheckpointSaverHook(session_hooks.FetchingHook):
 
     def end(self, session):
         """Save the last step, and print the path."""
-        self._run.output_errors.training_ended = True
         if self._unsaved_step is not None:
             self._nan_hook.check_variables(session)
             self._save(session)

@@ -36,8 +36,8 @@ class FetchingHook(tf.train.SessionRunHook):
         return tf.train.SessionRunArgs(self._fetches)
 
 
-class StopAtStepHook(FetchingHook):
-    """Hook that requests a stop at the last step, for a worker of a cluster.
+class WorkerStopAtStepHook(FetchingHook):
+    """Hook that requests a stop of a cluster's worker at the last step.
 
     tf.train.StopAtStepHook reads the step before the update. It can stop too late, because other
     workers make updates at the same time, and because a session run can make several steps.
@@ -219,8 +219,6 @@ class SummaryHook(tf.train.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         """Write the summaries and the throughput."""
-        # An output that is missing after the last step is reported only by RunEndHook.
-        self._run.output_errors.training_ended = run_context.stop_requested
         before = self._step
         self._step, *serialized = run_values.results
         self._latest_num_steps = self._step - before
@@ -239,9 +237,9 @@ class SummaryHook(tf.train.SessionRunHook):
 
 
 class RunEndHook(tf.train.SessionRunHook):
-    """Hook that ends the run: the last one of the list.
+    """Hook that reports missing outputs, and ends the run: the last one of the list.
 
-    It writes the end of a complete run for TensorBoard, and reports the outputs that are missing.
+    A missing output is a warning if another step follows, and an error at the end.
     """
 
     def __init__(self, run, run_length, stop_request):
@@ -249,8 +247,12 @@ class RunEndHook(tf.train.SessionRunHook):
         self._run, self._last_step = run, run_length.last_step
         self._stop_request = stop_request
 
+    def before_run(self, run_context):
+        """Warn of new missing outputs."""
+        self._run.output_errors.warn()
+
     def end(self, session):
-        """Write the end of the run.
+        """Write the end of a complete run for TensorBoard.
 
         Raises:
           UserError: the directory has been moved, or an output is missing.

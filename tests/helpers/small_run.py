@@ -59,7 +59,7 @@ def run_steps(step, job, run, settings=None):
     stop_request = signals.StopRequest()
     nan_hook = checkpoint_hooks.NanHook(step, run)
     hooks = [
-        session_hooks.StopAtStepHook(step, job.run_length.last_step),
+        session_hooks.WorkerStopAtStepHook(step, job.run_length.last_step),
         session_hooks.QueueFillHook(stop_request),
         nan_hook,
         session_hooks.LoggingHook(step, job.run_length, job.settings.log_frequency),

@@ -35,7 +35,7 @@ def test_the_end_when_the_step_jumps(jump, last_step, end):
         step = SimpleNamespace(global_step=global_step.read_value())
     runs = 0
     with tf.train.SingularMonitoredSession(
-        [session_hooks.StopAtStepHook(step, last_step)]
+        [session_hooks.WorkerStopAtStepHook(step, last_step)]
     ) as monitored:
         while not monitored.should_stop() and runs < 9:
             found, runs = monitored.run(step.global_step), runs + 1
@@ -48,7 +48,7 @@ def test_others_have_made_the_last_step():
     tf.get_variable('global_step', initializer=np.int64(5), collections=collections)
     step = SimpleNamespace(global_step=tf.train.get_global_step())
     for last_step, stops in [(5, True), (6, False)]:
-        hook = session_hooks.StopAtStepHook(step, last_step)
+        hook = session_hooks.WorkerStopAtStepHook(step, last_step)
         with tf.train.SingularMonitoredSession([hook]) as monitored:
             assert monitored.should_stop() == stops
 
@@ -206,7 +206,8 @@ def test_the_end_is_that_of_the_last_step(ended):
 @pytest.mark.parametrize('received_signal', [None, signal.SIGTERM])
 def test_the_end_tells_which_output_is_missing(ended, received_signal):
     run, end = ended
-    run.output_errors.add('the trace', UserError('Disk full'))
+    with run.output_errors.collect('the trace'):
+        raise UserError('Disk full')
     with messages.raises_saved_without('the trace: Disk full$') as error:
         end(5, received_signal)
     assert isinstance(error.value, MissingOutputsError)

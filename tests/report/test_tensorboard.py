@@ -149,7 +149,7 @@ def test_an_evaluation(runs):
     assert text.metadata.plugin_data.plugin_name == 'text'
     markdown = tf.make_ndarray(text.tensor).item().decode()
     html = plugin_util.markdown_to_safe_html(markdown)
-    assert '*c_d*         0.889   0.800     10\n&lt;e&gt;|&amp;[f]      0.600' in html
+    assert re.search(r'\*c_d\* +0\.889 .*\n&lt;e&gt;\|&amp;\[f\] +0\.600 ', html)
     tags = {
         value.tag
         for value in tensorboard.evaluation_summary(result._replace(num_views=10), None).value

@@ -110,7 +110,8 @@ def _hooks(script, *args):
 
 
 def test_all_trainers_have_the_same_hooks(tmp_path, data_dir):
-    """But a cluster's worker is itself the first one, and only the chief writes files."""
+    """But a worker of a cluster is its own first hook and stops at the step of all workers, and
+    only the chief writes files."""
     job = Job(
         dataset.read(data_dir),
         dataclasses.replace(CLASSIC, batch_size=2),
@@ -131,9 +132,9 @@ def test_all_trainers_have_the_same_hooks(tmp_path, data_dir):
     with open_run(str(tmp_path), job.record) as run:
         alone = _hooks(cifar10_train, job, run)
         assert _hooks(cifar10_multi_gpu_train, job, run) == alone
-        first, *others = _hooks(cifar10_distributed_train, job, run, worker)
-    assert first[0] == 'Worker' and others == alone
-    _, *others = _hooks(cifar10_distributed_train, job, None, worker)
+        first, stop, *others = _hooks(cifar10_distributed_train, job, run, worker)
+    assert first[0] == 'Worker' and stop[1] == alone[0][1] and others == alone[1:]
+    _, _, *others = _hooks(cifar10_distributed_train, job, None, worker)
     assert others == [hook for hook in alone if hook in others]
     assert {'QueueFillHook', 'NanHook', 'DataFilesHook'} < {name for name, _ in others}
 
