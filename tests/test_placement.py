@@ -20,7 +20,7 @@ SLOW = pytest.mark.slow
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
 LABELS = np.arange(8, dtype=np.int32)
 RUN_LENGTH = RunLength(examples_per_step=8, examples_per_epoch=16)
-RECIPES = {
+HPARAMS = {
     'classic': dataclasses.replace(CLASSIC, initial_learning_rate=0.02),
     'fast': dataclasses.replace(
         FAST, warmup_epochs=0.0, moving_average_fraction=0.0, moving_average_decay=0.3
@@ -119,7 +119,7 @@ def _update(build, devices):
 
 @functools.lru_cache(maxsize=None)
 def _update_on_one_device(recipe):
-    return _update(lambda: _build_on_one_device(RECIPES[recipe]), ['/cpu:0'])
+    return _update(lambda: _build_on_one_device(HPARAMS[recipe]), ['/cpu:0'])
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_every_placement_makes_the_update_of_one_device(
 ):
     devices = [f'/cpu:{i}' for i in range(num_towers * devices_per_tower)]
     losses, variables = _update(
-        lambda: _build(RECIPES[recipe], devices, num_towers, strategy), devices
+        lambda: _build(HPARAMS[recipe], devices, num_towers, strategy), devices
     )
     one_losses, one_variables = _update_on_one_device(recipe)
     np.testing.assert_allclose(losses, one_losses, rtol=1e-5)
@@ -172,7 +172,7 @@ def _layer(name):
 def test_every_operation_is_on_its_device(graph, devices_per_tower, strategy):
     devices = [f'/device:GPU:{i}' for i in range(2 * devices_per_tower)]
     with tf.device('/cpu:0'):
-        _, gradients, _ = _build(RECIPES['fast'], devices, 2, strategy)
+        _, gradients, _ = _build(HPARAMS['fast'], devices, 2, strategy)
     holders, kinds = _holders(devices, strategy), set()
     for variable in tf.global_variables():  # with slots and moving averages
         owner = '/'.join(variable.op.name.split('/')[:2])

@@ -109,7 +109,8 @@ def _condition(field):
 
 
 def _alternatives(values):
-    return ' or '.join(f'{value:g}' if isinstance(value, float) else value for value in values)
+    texts = [f'{value:g}' if isinstance(value, float) else value for value in values]
+    return ' or '.join([', '.join(texts[:-1])] * (len(texts) > 1) + texts[-1:])
 
 
 def _defaults(name):

@@ -11,7 +11,7 @@ from cifar10.placement import GreedyLoadBalancer
 def ps_device_setter(cluster, worker_task):
     """Return a device function that balances variables over the parameter servers by bytes.
 
-    An optimizer's slots and the moving averages are on the servers of their variables. Other
+    An optimizer's variables and the moving averages are on the servers of their variables. Other
     operations run on the worker's CPU.
     """
     balancer = GreedyLoadBalancer(range(len(cluster.ps_hosts)))

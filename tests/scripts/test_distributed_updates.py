@@ -16,7 +16,7 @@ from tests.helpers import clusters, data_sets
 from tests.helpers.two_towers import Trainer, batches
 
 pytestmark = pytest.mark.slow
-RECIPES = {
+HPARAMS = {
     'classic': ([], CLASSIC),
     'momentum': (
         ['--optimizer=momentum'],
@@ -32,7 +32,7 @@ RECIPES = {
 def _job(data_dir, recipe, num_workers=2, is_deterministic=True):
     return Job(
         dataset.read(data_dir),
-        dataclasses.replace(RECIPES[recipe][1], batch_size=8),
+        dataclasses.replace(HPARAMS[recipe][1], batch_size=8),
         settings=RunSettings(seed=1, deterministic=is_deterministic),
         batches_per_tower=num_workers,
     )
@@ -60,7 +60,7 @@ def _run(directory, job, recipe, num_ps, num_workers, max_steps, *flags, **optio
         f'--max_steps={max_steps}',
         '--eval_every=0',
         '--seed=1',
-        *clusters.FLAGS + RECIPES[recipe][0] + list(flags),
+        *clusters.FLAGS + HPARAMS[recipe][0] + list(flags),
         **options,
     )
     cluster.start()
