@@ -5,8 +5,8 @@ flag with the checks of its value, its help and its row in docs/flags.md follow 
 hyperparameter, so do run.json with the checks of a resumed run, the plan, and TensorBoard's tables.
 
 A value that switches something off leaves the formula unchanged: 0 for an amount
-(label_smoothing), inf for a limit (epochs). As in TensorFlow, 0 keeps all checkpoints and chooses
-the number of threads.
+(label_smoothing), inf for a limit (epochs). A step, an interval or a seed that is not used is None.
+As in TensorFlow, 0 keeps all checkpoints and chooses the number of threads.
 
 This module does not import TensorFlow, because flags are parsed before that slow import.
 """

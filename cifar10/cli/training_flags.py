@@ -16,7 +16,7 @@ FLAGS = flags.FLAGS
 MAX_DEVICES = 64
 _LARGEST_FINITE = 2**31 - 1
 _SETTINGS = {field.name: field for field in dataclasses.fields(RunSettings)}
-_RUN_SETTINGS = ['max_steps', 'log_frequency', 'save_summaries_steps', 'save_checkpoint_steps']
+_BASIC_SETTINGS = ['max_steps', 'log_frequency', 'save_summaries_steps', 'save_checkpoint_steps']
 _THREADS = ['intra_op_threads', 'inter_op_threads', 'num_preprocess_threads']
 
 
@@ -35,14 +35,14 @@ def define():
 
 
 def define_run():
-    """Define --train_dir, --max_steps and the intervals."""
+    """Define --train_dir and the settings that cifar10_classic.py has, too."""
     data_flags.define_directory(
         'train_dir',
         '/tmp/cifar10_train',
         'Directory of checkpoints and summaries; an existing run is resumed.',
         directories.check_checkpoint_dir,
     )
-    for name in _RUN_SETTINGS:
+    for name in _BASIC_SETTINGS:
         _define_setting(name)
 
 
@@ -91,7 +91,7 @@ def _define(field, default, appendix):
         bounds = {'lower_bound': metadata['low'], 'upper_bound': metadata['high']}
         define_number(name, default, description, **bounds)
         is_limit = metadata['high'] == math.inf
-        hint = f'must be at most {_LARGEST_FINITE}, or inf' if is_limit else 'is not a number'
+        hint = f'must be a number up to {_LARGEST_FINITE}, or inf' if is_limit else 'is not a number'
         flags.register_validator(name, _is_valid_number, hint)
 
 
