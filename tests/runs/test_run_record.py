@@ -19,13 +19,14 @@ from tests.helpers.small_run import assert_saved, job, train
 @pytest.mark.parametrize('name', HPARAMS)
 def test_every_hyperparameter_is_recorded(tmp_path, data_dir, capsys, name):
     """A changed one is named, unless it has no effect, or a run cannot change it."""
-    field, before = HPARAMS[name], dataclasses.replace(small_run.HPARAMS, epochs=7.0)
+    field, before = HPARAMS[name], small_run.HPARAMS
     value = fields.other_value(field, getattr(before, name))
     before = fields.with_effect(before, name, getattr(before, name))
     after = dataclasses.replace(before, **{name: value})
     records = [job(data_dir, hparams).record for hparams in (before, after)]
     run_record.write(str(tmp_path), records[0])
-    assert json.loads((tmp_path / 'run.json').read_text())[name] == getattr(before, name)
+    (recorded,) = {getattr(before, name)} - {math.inf} or {None}  # JSON has no infinity
+    assert json.loads((tmp_path / 'run.json').read_text())[name] == recorded
     assert run_record.read_hparams(str(tmp_path)) == before
     if name in ('recipe', 'optimizer'):
         with messages.raises(f'was trained with {name} {getattr(before, name)}, not {value}: '):

@@ -1,12 +1,12 @@
 """A run of a recipe: end, record, summaries."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
 
-from cifar10.config import FAST, HPARAMS
+from cifar10.config import FAST
+from cifar10.runs import run_record
 from tests.helpers import events, messages, programs
 from tests.scripts.test_trainers import args_of
 
@@ -29,9 +29,8 @@ def test_a_recipe_is_resumed_and_ends(tmp_path, data_dir):
         outputs.append(stdout)
     assert [messages.log_steps(output) for output in outputs] == [['2', '4'], ['6', '8', '10']]
     assert 'End: step 4, epoch 0.2\n' in outputs[0] and 'End: step 10, epoch 0.5\n' in outputs[1]
-    record = json.loads((tmp_path / 'run.json').read_text())
-    assert {name: record[name] for name in HPARAMS} == dict(
-        dataclasses.asdict(FAST),
+    assert run_record.read_hparams(str(tmp_path)) == dataclasses.replace(
+        FAST,
         batch_size=8,
         lr_scaling='linear',
         warmup_epochs=0.1,
