@@ -259,7 +259,7 @@ def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
     if not figures.is_available():
         print('No figures without matplotlib: pip install matplotlib')
     with event_file.SummaryWriter(eval_dir) as summary_writer:
-        tensorboard.write_start(summary_writer, evaluator.graph)
+        tensorboard.write_graph(summary_writer, evaluator.graph)
         for ckpt in checkpoints:
             result = evaluator.evaluate(ckpt)
             print(format_result(result, top_k))

@@ -91,7 +91,9 @@ def _define(field, default, appendix):
         bounds = {'lower_bound': metadata['low'], 'upper_bound': metadata['high']}
         define_number(name, default, description, **bounds)
         is_limit = metadata['high'] == math.inf
-        hint = f'must be a number up to {_LARGEST_FINITE}, or inf' if is_limit else 'is not a number'
+        hint = (
+            f'must be a number up to {_LARGEST_FINITE}, or inf' if is_limit else 'is not a number'
+        )
         flags.register_validator(name, _is_valid_number, hint)
 
 

@@ -192,14 +192,18 @@ class SummaryHook(tf.train.SessionRunHook):
         self._run_length = run_length
         self._every_n_steps = every_n_steps
 
-    def after_create_session(self, session, coord):
-        """Write the graph, the plan and the hyperparameters; start the timer.
+    def begin(self):
+        """Write the graph, before TensorFlow adds the operations of the session.
 
         Raises:
           UserError: no event file can be written.
         """
+        tensorboard.write_graph(self._run.summary_writer, tf.get_default_graph())
+
+    def after_create_session(self, session, coord):
+        """Write the plan and the hyperparameters; start the timer."""
         self._step = self._last_written_step = session.run(tf.train.get_global_step())
-        tensorboard.write_start(self._run.summary_writer, session.graph, self._step)
+        tensorboard.write_session_start(self._run.summary_writer, self._step)
         for summary in tensorboard.run_start_summaries(self._run.plan, self._run.record):
             self._run.summary_writer.add_summary(summary, self._step)
         self._run.summary_writer.output_errors = self._run.output_errors

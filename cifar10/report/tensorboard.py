@@ -84,20 +84,19 @@ def custom_scalars_summary():
     return _to_tf_summary(layout_summary.pb(layout_pb2.Layout(category=[category])))
 
 
-def write_start(summary_writer, graph, first_step=None):
-    """Write the graph and the layout of Custom Scalars.
-
-    Args:
-      summary_writer: a SummaryWriter.
-      graph: a tf.Graph.
-      first_step: step at which training starts or resumes; None for an evaluation. TensorBoard
-        then discards summaries of later steps, which a killed process may have written.
-    """
+def write_graph(summary_writer, graph):
+    """Write a tf.Graph and the layout of Custom Scalars with a SummaryWriter."""
     summary_writer.add_graph(graph)
     summary_writer.add_summary(custom_scalars_summary())
-    if first_step is not None:
-        log = tf.SessionLog(status=tf.SessionLog.START)
-        summary_writer.add_session_log(log, first_step + 1)
+
+
+def write_session_start(summary_writer, first_step):
+    """Write that training starts or resumes at global step `first_step`.
+
+    TensorBoard then discards summaries of later steps, which a killed process may have written.
+    """
+    log = tf.SessionLog(status=tf.SessionLog.START)
+    summary_writer.add_session_log(log, first_step + 1)
 
 
 def plan_summary(lines):

@@ -163,6 +163,6 @@ def check_resumable(directory, record):
     ]
     if changed:
         print(
-            f'The run in {directory} is resumed with different hyperparameters: {", ".join(changed)}. The learning-rate '
-            'schedule uses the new values for the past steps too'
+            f'The run in {directory} is resumed with different hyperparameters: {", ".join(changed)}. The learning rate '
+            'is that of a run with these values from its first step'
         )

@@ -12,7 +12,9 @@ def write(directory, first_step=None, **scalars):
     """Write {tag: {step: value}} as a trainer or an evaluation that starts at `first_step`."""
     os.makedirs(str(directory), exist_ok=True)
     with event_file.SummaryWriter(str(directory)) as summary_writer:
-        tensorboard.write_start(summary_writer, tf.Graph(), first_step)
+        tensorboard.write_graph(summary_writer, tf.Graph())
+        if first_step is not None:
+            tensorboard.write_session_start(summary_writer, first_step)
         for tag, values in scalars.items():
             for step, value in values.items():
                 summary_writer.add_summary(
