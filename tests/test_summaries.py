@@ -171,6 +171,7 @@ def test_the_writer_of_a_resumed_run(tmp_path):
     tf.constant(1, name='one')
     with event_file.SummaryWriter(str(tmp_path)) as summary_writer:
         tensorboard.write_graph(summary_writer, tf.get_default_graph())
+        tensorboard.write_session_start(summary_writer, 7)
         for step in (3, 5):
             value = tf.Summary.Value(tag='loss', simple_value=step)
             summary_writer.add_summary(tf.Summary(value=[value]), step)
