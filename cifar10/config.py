@@ -45,18 +45,6 @@ def setting(default, help, low=None, high=None, choices=None, only_with=None):
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def check_value(field, value):
-    """Raise ValueError unless `value` is valid for a field of HParams or RunSettings."""
-    low, high, choices = (field.metadata[name] for name in ('low', 'high', 'choices'))
-    if field.type is str:
-        is_valid = value in choices
-    else:
-        is_valid = isinstance(value, (int, float)) and field.type(value) == value
-        is_valid = is_valid and (low is None or value >= low) and (high is None or value <= high)
-    if not is_valid:
-        raise ValueError(f'{field.name} is {value!r}')
-
-
 @dataclasses.dataclass(frozen=True)
 class HParams:
     """Hyperparameters of a run. The defaults are those of the TensorFlow CIFAR-10 tutorial."""
@@ -125,7 +113,7 @@ class HParams:
     )
     warmup_epochs: float = setting(
         0.0,
-        'Epochs of warm-up. If only epochs is given, it scales the default',
+        'Epochs of warm-up. If only `epochs` is given, it scales the default',
         low=0,
         high=_HUGE,
         only_with=('schedule', ['linear']),
@@ -239,7 +227,7 @@ class RunSettings:
         False,
         'Also keep the checkpoint with the best precision on the test images, as best.ckpt-STEP. The best of several '
         'precisions is partly luck: choose with a data set of `cifar10_dataset.py holdout`, then evaluate once on the '
-        'test images. Without eval_every, the evaluations are as often as the checkpoints',
+        'test images. Without `eval_every`, the evaluations are as often as the checkpoints',
     )
     profile_step: Optional[int] = setting(
         None,
@@ -250,13 +238,13 @@ class RunSettings:
     seed: Optional[int] = setting(
         None,
         'Seed of initial values and distortions. The order of the examples depends on the timing of '
-        'threads, unless deterministic is set',
+        'threads, unless `deterministic` is set',
         low=0,
         high=_MAX_INT,
     )
     deterministic: bool = setting(
         False,
-        'Make runs of the same command on one machine equal, bit for bit. Needs a seed; CPU only',
+        'Make runs of the same command on one machine equal, bit for bit. Needs `seed`; CPU only',
     )
     log_device_placement: bool = setting(False, 'Print the device of every operation')
 

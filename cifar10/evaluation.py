@@ -42,7 +42,7 @@ class Evaluator:
         self._num_examples = num_examples or num_present
         if self._num_examples > num_present:
             raise UserError(
-                f'num_examples={num_examples} is more than the {num_present} existing examples: leave it out to evaluate all'
+                f'`num_examples={num_examples}` is more than the {num_present} existing examples: leave it out to evaluate all'
             )
         self._num_views = num_views
         self._config = machine.session_config(
@@ -229,7 +229,7 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
         if is_over and last is None:
             raise UserError(
                 f'No checkpoint was found in {checkpoint_dir} within {int(timeout_secs)} seconds: train there first, or give a '
-                'longer timeout_secs'
+                'longer `timeout_secs`'
             )
         if is_over:
             print(f'No new checkpoint in {checkpoint_dir} for {int(waited)} seconds')

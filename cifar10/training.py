@@ -16,7 +16,9 @@ from cifar10.config import (
 )
 from cifar10.data import verification
 from cifar10.data.dataset import Dataset
+from cifar10.hooks.eval_hook import EvalHook
 from cifar10.input import InputSettings, Shard
+from cifar10.report import tensorboard
 from cifar10.system import machine
 from cifar10.system.machine import Threads
 
@@ -155,17 +157,26 @@ def set_seed(seed, first_step, worker_index=0):
         tf.set_random_seed(seed + first_step + _SEEDS_PER_WORKER * worker_index)
 
 
-def is_complete(last_step, first_step, run):
+def is_complete(job, first_step, run):
     """Return True, after a line, if the run has reached its last step and is saved.
 
+    If the Job keeps the best checkpoint, but the run has none, the last checkpoint is evaluated.
+
     Args:
-      last_step: the last global step of the run.
+      job: a Job.
       first_step: the global step at which training would start.
       run: a Run; None for a worker that is not the chief.
+
+    Raises:
+      UserError: the best checkpoint cannot be kept.
     """
+    last_step = job.run_length.last_step
     if first_step < last_step or run and run.saved_step != first_step:
         return False
     print(f'Nothing to do: the run ends at step {last_step}')
+    if run and job.settings.keep_best and not run.record.get('best'):
+        EvalHook(None, run, job.dataset.test, job.settings, job.devices[0]).evaluate_last()
+        run.output_errors.check(None)
     return True
 
 
@@ -206,3 +217,20 @@ def session(job, run, saver, hooks, settings=None):
                 raise
             # Without an exception, the hooks save a checkpoint. Then the session raises the error
             # of its queue thread.
+
+
+def end_run(run, last_step, stop_signal):
+    """Write the end of a complete run for TensorBoard; report missing outputs.
+
+    Args:
+      run: a Run.
+      last_step: its last global step.
+      stop_signal: the signal that has stopped the run before its end, or None.
+
+    Raises:
+      UserError: the directory has been moved, or an output is missing.
+    """
+    run.check_directory()
+    if not stop_signal:
+        run.summary_writer.add_summary(tensorboard.run_end_summary(), last_step)
+    run.output_errors.check(stop_signal)

@@ -74,7 +74,7 @@ def train(job, run, worker):
       The signal that has stopped the chief, or None.
     """
     hparams, settings, run_length = job.hparams, job.settings, job.run_length
-    if training.is_complete(run_length.last_step, worker.first_step, run):
+    if training.is_complete(job, worker.first_step, run):
         return None
     with tf.Graph().as_default(), tf.device(worker.device):
         training.set_seed(settings.seed, worker.first_step, worker.task.index)
@@ -106,7 +106,7 @@ def train(job, run, worker):
         step = training.Step(update.train_op, losses, tower_grads, learning_rate, summary_op)
         stop_request = signals.StopRequest()
         nan_hook = checkpoint_hooks.NanHook(step, run)
-        hooks = [  # They act in this order after each step, and at the end.
+        hooks = [  # TensorFlow calls them in this order, before and after each step and at the end.
             worker,
             *update.hooks,
             session_hooks.WorkerStopAtStepHook(step, run_length.last_step),
@@ -115,6 +115,9 @@ def train(job, run, worker):
             session_hooks.LoggingHook(step, run_length, settings.log_frequency),
         ]
         if run:  # The chief writes the files of the run.
+            evaluation_hook = eval_hook.EvalHook(
+                step, run, job.dataset.test, settings, job.devices[0]
+            )
             hooks += [
                 checkpoint_hooks.DirectoryHook(run),
                 session_hooks.SummaryHook(step, run, run_length, settings.save_summaries_steps),
@@ -122,20 +125,24 @@ def train(job, run, worker):
                     step, run, saver, settings.save_checkpoint_steps, nan_hook
                 ),
                 profiler_hook.ProfilerHook(step, run, run_length, settings.profile_step),
-                checkpoint_hooks.DataFilesHook(job.dataset.train),
-                eval_hook.EvalHook(step, run, job.dataset.test, settings, job.devices[0]),
-                session_hooks.StopOnSignalHook(stop_request),
-                session_hooks.RunEndHook(run, run_length, stop_request),
+                evaluation_hook,
+                session_hooks.OutputErrorsHook(run),
             ]
-        else:
-            hooks.append(checkpoint_hooks.DataFilesHook(job.dataset.train))
+        hooks += [
+            checkpoint_hooks.DataFilesHook(job.dataset.train),
+            session_hooks.StopOnSignalHook(stop_request),
+        ]
         # Workers that are not the chief have nothing to save: a signal ends them immediately.
         with stop_request if run else contextlib.nullcontext(), training.session(
             job, run, saver, hooks, worker.session_settings()
         ) as session:
             while not session.should_stop():
                 session.run(update.train_op)
-        return stop_request.received_signal
+        stop_signal = stop_request.received_signal
+        if run:
+            evaluation_hook.evaluate_last()
+            training.end_run(run, run_length.last_step, stop_signal)
+        return stop_signal
 
 
 def evaluate(cluster, timeouts):

@@ -59,7 +59,7 @@ def train(job, run):
       run: a Run; its checkpoint, if any, is resumed.
     """
     hparams, settings, run_length = job.hparams, job.settings, job.run_length
-    if training.is_complete(run_length.last_step, run.saved_step, run):
+    if training.is_complete(job, run.saved_step, run):
         return
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(settings.seed, run.saved_step)
@@ -86,7 +86,8 @@ def train(job, run):
         step = training.Step(train_op, losses, tower_grads, learning_rate, summary_op)
         stop_request = signals.StopRequest()
         nan_hook = checkpoint_hooks.NanHook(step, run)
-        hooks = [  # They act in this order after each step, and at the end.
+        evaluation_hook = eval_hook.EvalHook(step, run, job.dataset.test, settings, job.devices[0])
+        hooks = [  # TensorFlow calls them in this order, before and after each step and at the end.
             tf.train.StopAtStepHook(last_step=run_length.last_step),
             session_hooks.QueueFillHook(stop_request),
             nan_hook,
@@ -97,14 +98,16 @@ def train(job, run):
                 step, run, saver, settings.save_checkpoint_steps, nan_hook
             ),
             profiler_hook.ProfilerHook(step, run, run_length, settings.profile_step),
+            evaluation_hook,
+            session_hooks.OutputErrorsHook(run),
             checkpoint_hooks.DataFilesHook(job.dataset.train),
-            eval_hook.EvalHook(step, run, job.dataset.test, settings, job.devices[0]),
             session_hooks.StopOnSignalHook(stop_request),
-            session_hooks.RunEndHook(run, run_length, stop_request),
         ]
         with stop_request, training.session(job, run, saver, hooks) as session:
             while not session.should_stop():
                 session.run(train_op)
+        evaluation_hook.evaluate_last()
+        training.end_run(run, run_length.last_step, stop_request.received_signal)
 
 
 def main():

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import config, optimizer
+from cifar10 import optimizer
 from cifar10.config import BEST, CLASSIC, FAST, HPARAMS, RECIPES, RunLength
+from tests.helpers import fields
 
 RUN_LENGTH = RunLength(128, 50000)
 LINEAR = dataclasses.replace(CLASSIC, schedule='linear', initial_learning_rate=0.5, epochs=5.0)
@@ -62,7 +63,7 @@ def test_recipes():
     for name, hparams in RECIPES.items():
         assert hparams.recipe == name
         for field in HPARAMS.values():
-            config.check_value(field, getattr(hparams, field.name))
+            assert fields.is_valid(field, getattr(hparams, field.name)), field.name
 
 
 @pytest.mark.parametrize('name', HPARAMS)

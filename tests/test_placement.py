@@ -217,7 +217,7 @@ def test_the_benchmark_builds_the_graph_of_the_script(data_dir):
     with mock.patch.object(training, 'session'), mock.patch.object(
         training, 'Step', wraps=training.Step
     ) as step:
-        cifar10_multi_gpu_train.train(job, mock.Mock(saved_step=0))
+        cifar10_multi_gpu_train.train(job, mock.MagicMock(saved_step=0))
     keep(step.call_args[0][0])
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images, labels = cifar10_input.distorted_inputs(job.dataset, job.hparams.batch_size)

@@ -8,18 +8,20 @@ import signal
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing import event_accumulator
+from tensorboard.plugins.hparams import metadata
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
 from cifar10.config import CLASSIC, FAST, RECIPES, RunLength, RunSettings
 from cifar10.data import dataset, dataset_writer
-from cifar10.errors import UserError
+from cifar10.errors import MissingOutputsError, UserError
 from cifar10.hooks import session_hooks
 from cifar10.runs import checkpoint
+from cifar10.runs.run import open_run
 from cifar10.system import machine, signals
 from cifar10.system.machine import Threads
 from cifar10.training import Job
-from tests.helpers import data_sets, events, measured_runs, messages
+from tests.helpers import data_sets, events, measured_runs, messages, small_run
 from tests.helpers.small_run import HPARAMS, assert_saved, numpy_run, train
 
 
@@ -142,7 +144,7 @@ def test_a_loss_or_gradient_that_is_not_finite(
         )
     assert str(error.value) == (
         f'Training diverged at step 35 with learning rate 0.025. Not finite: losses of towers: {losses}; '
-        f'gradients of towers: {gradients}; variables: {variables}. Lower the initial_learning_rate. '
+        f'gradients of towers: {gradients}; variables: {variables}. Lower `initial_learning_rate`. '
         f'Last good checkpoint: {tmp_path / "model.ckpt-20"}'
     )
     assert_saved(tmp_path, 20)
@@ -221,6 +223,38 @@ def test_the_threads_of_a_job(monkeypatch):
     job = job._replace(settings=settings, hparams=FAST)
     assert (job.threads, job.num_sub_batches) == (Threads(4, 3, 5), 3)
     assert job.session_config == machine.session_config(job.devices, Threads(4, 3, 5), False)
+
+
+@pytest.fixture
+def run(tmp_path, data_dir):
+    """A Run without a step."""
+    with open_run(str(tmp_path / 'run'), small_run.job(data_dir).record) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize('stop_signal, ends', [(None, 1), (signal.SIGTERM, 0)])
+def test_the_end_of_a_run(run, stop_signal, ends):
+    """Only a complete run has ended for TensorBoard."""
+    training.end_run(run, 5, stop_signal)
+    tags = [value.tag for event in events.read(run.directory) for value in event.summary.value]
+    assert tags.count(metadata.SESSION_END_INFO_TAG) == ends
+
+
+@pytest.mark.parametrize('stop_signal', [None, signal.SIGTERM])
+def test_the_end_tells_which_output_is_missing(run, stop_signal):
+    with run.output_errors.collect('the trace'):
+        raise UserError('Disk full')
+    with messages.raises_saved_without('the trace: Disk full$') as error:
+        training.end_run(run, 5, stop_signal)
+    assert isinstance(error.value, MissingOutputsError) and error.value.stop_signal == stop_signal
+
+
+def test_a_directory_that_is_moved_at_the_end(run, tmp_path):
+    """Such as during the last evaluation. Nothing is written in its place."""
+    (tmp_path / 'run').rename(tmp_path / 'aside')
+    with messages.raises(messages.MOVED):
+        training.end_run(run, 5, None)
+    assert not (tmp_path / 'run').exists()
 
 
 def _random_numbers(seed, first_step, worker=0):

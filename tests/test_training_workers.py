@@ -115,9 +115,9 @@ def test_a_worker_without_a_run_writes_nothing(tmp_path, monkeypatch, capsys):
 
 
 def test_a_worker_without_a_run_comes_too_late(capsys):
-    assert not training.is_complete(6, 5, None)
+    assert not training.is_complete(WORKER_JOB, 5, None)
     assert capsys.readouterr().out == ''
-    assert training.is_complete(6, 6, None)
+    assert training.is_complete(WORKER_JOB, 6, None)
     assert capsys.readouterr().out == messages.nothing_to_do(6)
 
 

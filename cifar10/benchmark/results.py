@@ -42,10 +42,11 @@ def _read_scalars(directory, required_tags):
     scalars = {}
     for tag in accumulator.Tags()['scalars']:
         in_order = sorted(accumulator.Scalars(tag), key=lambda event: event.step)
-        tag = {'sec_per_batch': tensorboard.SEC_PER_STEP}.get(
-            tag, tag
-        )  # its name in early versions
-        scalars.setdefault(tag, {}).update({event.step: event.value for event in in_order})
+        scalars[tag] = {event.step: event.value for event in in_order}
+    early = scalars.pop('sec_per_batch', {})  # the tag of early versions
+    if early:
+        resumed = scalars.get(tensorboard.SEC_PER_STEP, {})
+        scalars[tensorboard.SEC_PER_STEP] = dict(sorted({**early, **resumed}.items()))
     for tag in required_tags:
         if tag not in scalars:
             raise UserError(

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import os
 import platform
+import re
 import sys
 import traceback
 
@@ -138,12 +139,26 @@ def _describe_error(error, hint):
     return message
 
 
+def name_flags(text, names):
+    """Return a text with flags for names of parameters: `seed=1` becomes --seed=1.
+
+    Args:
+      text: a message of a lower layer, which does not know the command line.
+      names: the names of flags; other words in backticks stay.
+    """
+    return re.sub(
+        r'`((\w+)(=[^`]*)?)`',
+        lambda found: '--' + found[1] if found[2] in names else found[0],
+        text,
+    )
+
+
 def _call(main, arguments):
     try:
         status = main(*arguments)
         sys.stdout.flush()
     except (errors.UserError, OSError) as error:
-        _fail(1, f'error: {error}')
+        _fail(1, name_flags(f'error: {error}', FLAGS))
     except BaseException as error:
         hint = _HINTS.get(type(error).__name__)
         if hint is not None:

@@ -6,7 +6,7 @@ from typing import Optional
 
 from absl import flags
 
-from cifar10.cli import data_flags
+from cifar10.cli import data_flags, program
 from cifar10.config import CLASSIC, HPARAMS, RECIPES, VARIABLE_STRATEGIES, RunSettings
 from cifar10.errors import UserError
 from cifar10.system import directories
@@ -14,7 +14,7 @@ from cifar10.system import directories
 FLAGS = flags.FLAGS
 
 MAX_DEVICES = 64
-_LARGEST_FINITE = 2**31 - 1
+_LARGEST_FINITE = 1e9  # prevents overflow
 _SETTINGS = {field.name: field for field in dataclasses.fields(RunSettings)}
 _BASIC_SETTINGS = ['max_steps', 'log_frequency', 'save_summaries_steps', 'save_checkpoint_steps']
 _THREADS = ['intra_op_threads', 'inter_op_threads', 'num_preprocess_threads']
@@ -80,7 +80,7 @@ def _define(field, default, appendix):
       appendix: the end of the help.
     """
     name, metadata = field.name, field.metadata
-    description = f'{metadata["help"]}.{appendix}'
+    description = program.name_flags(metadata['help'], [*HPARAMS, *_SETTINGS]) + '.' + appendix
     if field.type is bool:
         flags.DEFINE_boolean(name, default, description)
     elif field.type is str:
@@ -90,15 +90,17 @@ def _define(field, default, appendix):
         define_number = flags.DEFINE_integer if is_int else flags.DEFINE_float
         bounds = {'lower_bound': metadata['low'], 'upper_bound': metadata['high']}
         define_number(name, default, description, **bounds)
-        is_limit = metadata['high'] == math.inf
-        hint = (
-            f'must be a number up to {_LARGEST_FINITE}, or inf' if is_limit else 'is not a number'
-        )
-        flags.register_validator(name, _is_valid_number, hint)
+        if metadata['high'] == math.inf:
+            hint = f'must be a number up to {_LARGEST_FINITE:g}, or inf for no limit'
+            flags.register_validator(name, _is_valid_limit, hint)
+        else:
+            flags.register_validator(
+                name, lambda value: value is None or not math.isnan(value), 'is not a number'
+            )
 
 
-def _is_valid_number(value):
-    """Return False for NaN, and for a finite number that could overflow."""
+def _is_valid_limit(value):
+    """Return False for NaN, and for a large finite number."""
     return value is None or value <= _LARGEST_FINITE or value == math.inf
 
 

@@ -56,7 +56,7 @@ def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=Fa
             errors.warn(f'{damaged} is left out: {reason}')
         if failures and strict:
             raise UserError(
-                f'Nothing was written because of unusable files ({len(failures)}): repair or remove them, or leave out strict'
+                f'Nothing was written because of unusable files ({len(failures)}): repair or remove them, or leave out `strict`'
             )
         damaged_paths = {damaged for damaged, _ in failures}
         labels_with_images = {label for path, label in train if path not in damaged_paths}
@@ -92,7 +92,7 @@ def find_images(images_dir, test_fraction, seed):
     top, test_dir, class_names = _find_splits(images_dir)
     if test_dir and test_fraction is not None:
         raise UserError(
-            f'test_fraction has no effect, because {test_dir} holds the test images: leave it out'
+            f'`test_fraction` has no effect, because {test_dir} holds the test images: leave it out'
         )
     test_fraction = TEST_FRACTION if test_fraction is None else test_fraction
     try:

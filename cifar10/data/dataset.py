@@ -176,7 +176,7 @@ def read(data_dir=DATA_DIR, label_mode=None):
     dataset_spec = CIFAR100 if _holds_files(directory, CIFAR100) else CIFAR10
     if label_mode and (custom_dataset or label_mode not in dataset_spec.label_modes):
         raise UserError(
-            f'label_mode={label_mode} is for CIFAR-100, and {directory} holds another data set: leave it out'
+            f'`label_mode={label_mode}` is for CIFAR-100, and {directory} holds another data set: leave it out'
         )
     if custom_dataset:
         return custom_dataset

@@ -198,7 +198,7 @@ def _select_held_out(split, num_examples, rng):
     most = np.maximum(counts - 1, 0).sum()
     if num_examples > most:
         raise UserError(
-            f'num_examples={num_examples} leaves a class without a training image: give at most {most}'
+            f'`num_examples={num_examples}` leaves a class without a training image: give at most {most}'
         )
     labels = np.concatenate([labels for labels, _ in verification.read_examples(split)])
     by_class = np.argsort(labels, kind='stable')

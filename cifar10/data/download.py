@@ -65,7 +65,7 @@ def obtain(source, data_dir, data_url=None, alternative='the synthetic data set'
             transport.Download(source, parent, [data_url] if data_url else source.urls).run()
         except ConnectionError as error:
             names = ' or '.join(archive.name for archive in source.archives)
-            remedies = ['check the network' + (', or leave out data_url' if data_url else '')]
+            remedies = ['check the network' + (', or leave out `data_url`' if data_url else '')]
             remedies += [f'replace the copy that was found: {damage}'] if damage else []
             remedies += [f'put {names} into {parent}', f'or use {alternative}']
             raise UserError(f'Cannot download {error}: {"; ".join(remedies)}')

@@ -86,7 +86,7 @@ def check_file(path):
     if not os.path.isfile(path):
         raise UserError(
             f'{path} is missing: restore it, get a data set with `cifar10_dataset.py download` or '
-            '`cifar10_dataset.py synthetic`, or give the directory that holds '
+            '`cifar10_dataset.py synthetic`, or set `data_dir` to the directory that holds '
             f'{dataset.CIFAR10_DIRECTORY}'
         )
 

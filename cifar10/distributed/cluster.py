@@ -89,7 +89,7 @@ class Cluster(NamedTuple):
         """
         if not self.worker_hosts:
             raise UserError(
-                'No worker is given: give worker_hosts=host:port,host:port, or set TF_CONFIG'
+                'No worker is given: give `worker_hosts=host:port,host:port`, or set TF_CONFIG'
             )
         addresses = collections.Counter(self.ps_hosts + self.worker_hosts)
         for address, count in addresses.items():
@@ -104,7 +104,7 @@ class Cluster(NamedTuple):
                 )
         if task and task.job_name != EVALUATOR and task not in self.ps_tasks + self.worker_tasks:
             raise UserError(
-                f'There is no {task}: {task.job_name}_hosts has {len(getattr(self, task.job_name + "_hosts"))} addresses, '
+                f'There is no {task}: `{task.job_name}_hosts` has {len(getattr(self, task.job_name + "_hosts"))} addresses, '
                 'and indexes begin at 0'
             )
 

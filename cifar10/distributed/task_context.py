@@ -151,7 +151,7 @@ class TaskContext:
                 if time.monotonic() > first_seen + _DNS_UPDATE_SECS:
                     raise UserError(
                         f'Another process answers at the address of {self.cluster.describe(self.task)}, as {found.name}: '
-                        'check task_index and the addresses, or end that process'
+                        'check `task_index` and the addresses, or end that process'
                     )
             time.sleep(_POLL_SECS)
 

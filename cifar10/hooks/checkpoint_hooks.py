@@ -76,19 +76,23 @@ class NanHook(session_hooks.FetchingHook):
         variables = ', '.join(sorted(name for name in is_finite if not is_finite[name])) or 'none'
         saved = self._run.newest_checkpoint() if self._run else 'the one of the chief'
         return UserError(
-            f'{found}variables: {variables}. Lower the initial_learning_rate. Last good checkpoint: {saved}'
+            f'{found}variables: {variables}. Lower `initial_learning_rate`. Last good checkpoint: {saved}'
         )
 
 
 class DirectoryHook(tf.train.SessionRunHook):
     """Hook that stops training when the directory of the run has been moved or removed.
 
-    TensorFlow would recreate the directory and write there.
+    TensorFlow has none: it would recreate the directory and write there.
     """
 
     def __init__(self, run):
         """Make the hook of a Run."""
         self._run = run
+
+    def after_create_session(self, session, coord):
+        """Raise UserError if the directory has been moved since the start."""
+        self._run.check_directory()
 
     def after_run(self, run_context, run_values):
         """Raise UserError if the directory has been moved."""
@@ -166,7 +170,7 @@ class CheckpointSaverHook(session_hooks.FetchingHook):
 
 
 class DataFilesHook(tf.train.SessionRunHook):
-    """Hook that verifies the data files at the end: TensorFlow skips the rest of a cut file."""
+    """Hook that verifies the data files at the end; TensorFlow skips the rest of a cut file."""
 
     def __init__(self, split):
         """Make the hook of a dataset.Split."""

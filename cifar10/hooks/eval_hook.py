@@ -15,9 +15,10 @@ from cifar10.runs import checkpoint
 class EvalHook(session_hooks.FetchingHook):
     """Hook that evaluates the moving averages on the test images.
 
-    It evaluates every `eval_every` steps, and the last checkpoint at the end; never if `eval_every`
-    is 0. An evaluation prints and writes the precision. With `keep_best`, it also keeps the best
-    checkpoint. Training pauses, so the logged throughput is lower. TensorFlow has no such hook.
+    It evaluates every `eval_every` steps. After the session, `evaluate_last` evaluates the last
+    checkpoint. If `eval_every` is 0, there is no evaluation. An evaluation prints and writes the
+    precision. With `keep_best`, it also keeps the best checkpoint. Training pauses, so the logged
+    throughput is lower. TensorFlow has no such hook.
     """
 
     _evaluator = None  # created by the first evaluation: the first step is not delayed
@@ -28,13 +29,13 @@ class EvalHook(session_hooks.FetchingHook):
         """Make the hook.
 
         Args:
-          step: a training.Step.
+          step: a training.Step; None only for evaluate_last.
           run: a Run.
           split: the dataset.Split of the test images.
           settings: a RunSettings.
           device: the name of the device for the evaluation.
         """
-        super().__init__(step.global_step)
+        super().__init__(step and step.global_step)
         self._run, self._split, self._device = run, split, device
         self._every_n_steps, self._keeps_best = settings.eval_every, settings.keep_best
 
@@ -53,7 +54,7 @@ class EvalHook(session_hooks.FetchingHook):
         self._step = session.run(tf.train.get_global_step())
 
     def after_run(self, run_context, run_values):
-        """Evaluate when it is due; the last step is left to `end`."""
+        """Evaluate when it is due; the last step is left to evaluate_last."""
         before, self._step = self._step, run_values.results
         if (
             self._every_n_steps
@@ -66,8 +67,8 @@ class EvalHook(session_hooks.FetchingHook):
             with self._run.output_errors.collect('an evaluation'):  # A test file may have changed.
                 self._evaluate(checkpoint.Checkpoint(path, int(self._step), values))
 
-    def end(self, session):
-        """Evaluate the last checkpoint, unless it is already evaluated."""
+    def evaluate_last(self):
+        """Evaluate the last checkpoint of the run, unless it is already evaluated."""
         if self._every_n_steps == 0:
             return
         with self._run.output_errors.collect('an evaluation'):

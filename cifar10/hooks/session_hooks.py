@@ -240,28 +240,16 @@ class SummaryHook(tf.train.SessionRunHook):
             self._run.summary_writer.add_summary(summary, self._step)
 
 
-class RunEndHook(tf.train.SessionRunHook):
-    """Hook that reports missing outputs, and ends the run: the last one of the list.
+class OutputErrorsHook(tf.train.SessionRunHook):
+    """Hook that warns of outputs that could not be written, if another step follows.
 
-    A missing output is a warning if another step follows, and an error at the end.
+    TensorFlow has none: such an error would end the run.
     """
 
-    def __init__(self, run, run_length, stop_request):
-        """Make the hook of a Run, its RunLength and a signals.StopRequest."""
-        self._run, self._last_step = run, run_length.last_step
-        self._stop_request = stop_request
+    def __init__(self, run):
+        """Make the hook of a Run."""
+        self._run = run
 
     def before_run(self, run_context):
-        """Warn of new missing outputs."""
+        """Warn of the errors that are new since the last step."""
         self._run.output_errors.warn()
-
-    def end(self, session):
-        """Write the end of a complete run for TensorBoard.
-
-        Raises:
-          UserError: the directory has been moved, or an output is missing.
-        """
-        self._run.check_directory()
-        if session.run(tf.train.get_global_step()) >= self._last_step:
-            self._run.summary_writer.add_summary(tensorboard.run_end_summary(), self._last_step)
-        self._run.output_errors.check(self._stop_request.received_signal)

@@ -91,7 +91,7 @@ class Run:
           UserError: the checkpoint cannot be saved; a former best one of another step is intact.
         """
         best = self.record.get('best')
-        if best and precision <= best['precision']:
+        if best and precision <= best['precision'] and self._is_intact(best):
             return
         name = f'best.ckpt-{ckpt.step}'
         path = os.path.join(self.directory, name)
@@ -108,6 +108,15 @@ class Run:
             )
         checkpoint_files.remove_other_best_files(self.directory, name)
         print(f'Best so far: precision @ 1 = {precision:.3f} on the test images, kept as {path}')
+
+    def _is_intact(self, best):
+        """Return False, after a line, if the best checkpoint is damaged."""
+        try:
+            checkpoint.read(os.path.join(self.directory, best['checkpoint']))
+            return True
+        except UserError as error:
+            print(f'{error}. This evaluation replaces it')
+            return False
 
     def _record_best(self, best):
         self.record['best'] = best
@@ -129,7 +138,9 @@ def open_run(train_dir, record, fresh=False):
         match the record, or the record on disk or all checkpoints are damaged.
     """
     train_dir = os.path.abspath(train_dir)  # '.' would follow the renamed directory.
-    busy_message = f'Another process is training in {train_dir}: stop it, or give another directory'
+    busy_message = (
+        f'Another process is training in {train_dir}: stop it, or give another `train_dir`'
+    )
     directories.make(train_dir)
     if fresh and any(map(_RUN_FILE.fullmatch, checkpoint_files.file_names(train_dir))):
         with directories.Lock(train_dir, busy_message):
@@ -139,22 +150,11 @@ def open_run(train_dir, record, fresh=False):
         resumed = checkpoint.read_latest(train_dir)
         if resumed:
             run_record.check_resumable(train_dir, record)
-            record = dict(record, best=_read_best(train_dir))
+            record = dict(record, best=run_record.read(train_dir).get('best'))
         checkpoint_files.remove_unfinished(train_dir)
         run = Run(lock, train_dir, record, resumed)
         with run.summary_writer:
             yield run
-
-
-def _read_best(directory):
-    """Return `best` of the record; None, after a line, if this checkpoint is damaged."""
-    best = run_record.read(directory).get('best')
-    try:
-        if best:
-            checkpoint.read(os.path.join(directory, best['checkpoint']))
-        return best
-    except UserError as error:
-        print(f'{error}. The next evaluation that keeps the best checkpoint replaces it')
 
 
 def _move_aside(directory):
@@ -163,6 +163,6 @@ def _move_aside(directory):
         os.rename(directory, aside)
     except OSError as error:
         raise UserError(
-            f'Cannot move the run aside ({error.strerror}), from {directory} to {aside}: give another directory'
+            f'Cannot move the run aside ({error.strerror}), from {directory} to {aside}: give another `train_dir`'
         )
     print(f'Moved the run in {directory} to {aside}')

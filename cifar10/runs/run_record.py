@@ -11,7 +11,7 @@ import os
 import re
 import reprlib
 
-from cifar10.config import CLASSIC, HPARAMS, HParams, check_value
+from cifar10.config import CLASSIC, HPARAMS, HParams
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint_files
@@ -71,7 +71,8 @@ def _validate(record):
         value = record.get(name, field.default)
         if value is None and field.default == math.inf:
             value = math.inf
-        check_value(field, value)
+        if not _is_valid(field, value):
+            raise ValueError(f'{name} is {reprlib.repr(value)}')
         record[name] = field.type(value)
     if record.get('last_step') is None:
         record['last_step'] = math.inf
@@ -92,6 +93,13 @@ def _validate(record):
     ):
         raise ValueError(f'best is {reprlib.repr(best)}')
     return record
+
+
+def _is_valid(field, value):
+    """Return True for a choice or number of a field of HParams; only flags check its bounds."""
+    if field.type is str:
+        return value in field.metadata['choices']
+    return _is_number(value) and field.type(value) == value
 
 
 def _is_number(value):
@@ -138,7 +146,7 @@ def check_resumable(directory, record):
     """
     new = hparams(record)
     recorded = dict(record, **read(directory))  # Missing items are unchanged.
-    remedy = 'give the same, or another directory, or set fresh to move the run aside'
+    remedy = 'give the same, or another directory, or set `fresh` to move the run aside'
     # Other optimizers have other variables.
     unchangeable_names = ['class_names', 'recipe', 'optimizer']
     # Records of early versions may have this number without a checksum.

@@ -60,14 +60,14 @@ def export(trained_model, export_dir, version=None):
             path = os.path.join(export_dir, str(version))
             if os.path.lexists(path):
                 raise UserError(
-                    f'{path} exists: give another version, or leave it out for the next one'
+                    f'{path} exists: give another `model_version`, or leave it out for the next one'
                 )
             # TensorFlow Serving ignores the temporary directory: its name is not a number.
             with directories.atomic_directory(path) as directory:
                 _save(trained_model, directory)
     except (tf.errors.OpError, OSError) as error:
         raise UserError(
-            f'Cannot write the model to {path} ({errors.reason(error)}): make room there, make it writable, or give another directory'
+            f'Cannot write the model to {path} ({errors.reason(error)}): make room there, make it writable, or give another `export_dir`'
         )
     return path
 

@@ -62,7 +62,7 @@ def _files_in_directory(directory, recursive, failures):
         names = sorted(name for name in names if not name.startswith('.'))
         paths += [os.path.join(directory_path, name) for name in names]
     if not paths and len(failures) == before:
-        hint = '' if recursive else ' (recursive includes its subdirectories)'
+        hint = '' if recursive else ' (`recursive` includes its subdirectories)'
         raise UserError(f'{directory} has no files{hint}: give another directory')
     return paths
 
@@ -190,6 +190,6 @@ def saved_model_predictor(path):
     except (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError) as error:
         raise UserError(
             f'{path} is not a model of cifar10_export.py ({errors.reason(error)}): export it again, or give '
-            'another directory'
+            'another `saved_model_dir`'
         )
     return lambda images: predict_fn(np.transpose(images, [0, 2, 3, 1])), class_names

@@ -36,13 +36,17 @@ def test_every_flag_is_on_the_page(script):
     assert sorted(names) == sorted(pages.flags(script) | {'version'})
 
 
+def _help(field):
+    return re.sub(r'`(\w+)`', r'`--\1`', field.metadata['help'])
+
+
 def test_every_hyperparameter_and_setting_has_a_row():
     """With help and defaults; a hyperparameter without effect has no default."""
     shared = pages.read('flags.md').partition('\n## cifar10_train.py')[0]
     rows = dict(re.findall(r'^`--(\w+)` \| ?(.*)$', shared, re.M))
     for name, field in HPARAMS.items():
         *defaults, text = rows[name].split('|', 3)
-        assert text.strip().startswith(field.metadata['help']), name
+        assert text.strip().startswith(_help(field)), name
         for cell, recipe in zip(defaults, RECIPES.values()):
             if recipe.has_effect(name):
                 assert field.type(cell.strip()) == getattr(recipe, name), name
@@ -50,6 +54,6 @@ def test_every_hyperparameter_and_setting_has_a_row():
                 assert not cell.strip(), name
     for field in dataclasses.fields(RunSettings):
         default, text = rows[field.name].split('|', 1)
-        assert text.strip().startswith(field.metadata['help']), field.name
+        assert text.strip().startswith(_help(field)), field.name
         expected = '' if field.default is None or field.default is False else str(field.default)
         assert default.strip() == expected, field.name

@@ -54,7 +54,7 @@ def test_a_server_that_stays_broken(archive, tmp_path, monkeypatch, status, trie
     monkeypatch.setattr(transport, 'time', clock)
     server = download_server.Server(archive, [status])
     with contextlib.closing(server), messages.raises(
-        rf'^Cannot download {server.url} \(HTTP Error {status}: .*, or leave out data_url'
+        rf'^Cannot download {server.url} \(HTTP Error {status}: .*, or leave out `data_url`'
     ):
         cifar10.maybe_download_and_extract(str(tmp_path), server.url)
     assert len(server.ranges) == tries and slept == [1, 2][: tries - 1]

@@ -75,13 +75,13 @@ def test_duplicate_addresses():
 
 
 def test_without_workers():
-    assert ' give worker_hosts=host:port' in _complaint(Cluster(('a:1',), ()).check)
+    assert ' give `worker_hosts=host:port' in _complaint(Cluster(('a:1',), ()).check)
 
 
 @pytest.mark.parametrize('job, index, count', [('worker', 2, 2), ('ps', 1, 1)])
 def test_a_wrong_index(job, index, count):
     assert _complaint(CLUSTER.check, Task(job, index)) == (
-        f'There is no {job} {index}: {job}_hosts has {count} addresses, and indexes begin at 0'
+        f'There is no {job} {index}: `{job}_hosts` has {count} addresses, and indexes begin at 0'
     )
 
 

@@ -30,6 +30,12 @@ def valid_values(field):
     return [float(bound) for bound in bounds] if field.type is float else bounds
 
 
+def is_valid(field, value):
+    """Return True if a value has the type of a field, and is a choice or in the bounds."""
+    low, high, choices = (field.metadata[name] for name in ('low', 'high', 'choices'))
+    return type(value) is field.type and (value in choices if choices else low <= value <= high)
+
+
 def invalid_values(field):
     """Return values that a field must not have: of numbers, the nearest ones."""
     low, high = field.metadata['low'], field.metadata['high']

@@ -72,14 +72,16 @@ def run_steps(step, job, run, settings=None):
                 step, run, saver, job.settings.save_checkpoint_steps, nan_hook
             ),
             profiler_hook.ProfilerHook(step, run, job.run_length, job.settings.profile_step),
-            session_hooks.StopOnSignalHook(stop_request),
-            session_hooks.RunEndHook(run, job.run_length, stop_request),
+            session_hooks.OutputErrorsHook(run),
         ]
+    hooks.append(session_hooks.StopOnSignalHook(stop_request))
     with stop_request if run else contextlib.nullcontext(), training.session(
         job, run, saver, hooks, settings
     ) as session:
         while not session.should_stop():
             session.run(step.train_op)
+    if run:
+        training.end_run(run, job.run_length.last_step, stop_request.received_signal)
     return stop_request.received_signal
 
 
@@ -111,7 +113,7 @@ def train(
     record = dict(job(data_dir, hparams).record, last_step=run_length.last_step)
     fake = fake_job(run_length, **settings)
     with open_run(str(train_dir), record, fresh) as run, tf.Graph().as_default():
-        if training.is_complete(run_length.last_step, run.saved_step, run):
+        if training.is_complete(fake, run.saved_step, run):
             return
         step = _build(
             run_length,

@@ -14,12 +14,15 @@ from tests.helpers import messages, small_run
 def test_a_directory_that_is_moved(tmp_path, data_dir, replaced):
     with open_run(str(tmp_path / 'run'), small_run.job(data_dir).record) as run:
         hook = checkpoint_hooks.DirectoryHook(run)
-        hook.after_run(None, None)
+        calls = [hook.after_create_session, hook.after_run]  # also after the queue was filled
+        for call in calls:
+            call(None, None)
         (tmp_path / 'run').rename(tmp_path / 'aside')
         if replaced:
             (tmp_path / 'run').mkdir()
-        with messages.raises(f'^{tmp_path}/run {messages.MOVED}: put it back'):
-            hook.after_run(None, None)
+        for call in calls:
+            with messages.raises(f'^{tmp_path}/run {messages.MOVED}: put it back'):
+                call(None, None)
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,18 @@ def test_values_that_are_not_finite(tmp_path, data_dir, capsys, monkeypatch):
     assert [step for _, _, step in PRECISION.findall(captured.out)] == ['3']
 
 
+def test_a_complete_run_keeps_its_last_checkpoint_as_the_best(tmp_path, data_dir, capsys):
+    """As after a disk that was full at the last evaluation; once."""
+    _train(tmp_path, data_dir, 2, eval_every=0)
+    for is_kept in (True, False):
+        capsys.readouterr()
+        _train(tmp_path, data_dir, 2, keep_best=True)
+        output = capsys.readouterr().out
+        assert output.startswith(messages.nothing_to_do(2))
+        assert ('Best so far: ' in output) == is_kept
+    assert checkpoint.read_choice(str(tmp_path), 'best').step == 2
+
+
 @pytest.mark.parametrize('precision, is_missing', [(0.4, True), (0.6, False)])
 def test_a_best_checkpoint_that_cannot_be_kept(
     tmp_path, data_dir, monkeypatch, precision, is_missing
@@ -160,7 +172,7 @@ def test_a_best_checkpoint_that_cannot_be_kept(
         hook = eval_hook.EvalHook(step, run, job.dataset.test, settings, job.devices[0])
         for number in (1, 2):
             checkpoints.save(tmp_path, number)
-            hook.end(None)
+            hook.evaluate_last()
         missing = messages.raises_saved_without('the best checkpoint: ')
         with missing if is_missing else contextlib.nullcontext():
             run.output_errors.check(None)

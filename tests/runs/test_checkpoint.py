@@ -195,12 +195,12 @@ def test_choices(tmp_path, data_dir):
     ]:
         assert checkpoint.read_choice(str(tmp_path), choice).step == step
     for choice, complaint in [
-        ('best', 'has kept no best checkpoint: set keep_best in training'),
+        ('best', 'has kept no best checkpoint: train with `keep_best`'),
         (
             str(tmp_path / 'model.ckpt-7'),
-            'The checkpoint .*model.ckpt-7 is missing. Give latest, or the path',
+            'The checkpoint .*model.ckpt-7 is missing. Give `checkpoint=latest`, or the path',
         ),
-        (str(tmp_path), '; checkpoint_dir is for a directory$'),
+        (str(tmp_path), '; `checkpoint_dir` is for a directory$'),
     ]:
         with pytest.raises(UserError, match=complaint):
             checkpoint.read_choice(str(tmp_path), choice)

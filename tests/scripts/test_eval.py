@@ -78,7 +78,7 @@ def test_mistakes(tmp_path, data_dir, monkeypatch):
         ('--top_k=11', '--top_k=11 is more than the 10 classes: give at most 10'),
         (
             '--num_examples=51',
-            'error: num_examples=51 is more than the 50 existing examples: leave it',
+            'error: --num_examples=51 is more than the 50 existing examples: leave it',
         ),
         ('--predictions_file={}/none/p.csv', 'Cannot write {}/none/p.csv (No such file'),
         ('--figures_dir={}/file', '{}/file is not a directory: give another'),

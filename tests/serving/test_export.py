@@ -191,7 +191,7 @@ def test_versions(run, tmp_path):
     assert (status, stdout) == (
         1,
         '',
-    ) and '/9 exists: give another version, or leave it out' in stderr
+    ) and '/9 exists: give another --model_version, or leave it out' in stderr
 
 
 def test_whole_or_not_at_all(run, tmp_path, monkeypatch):

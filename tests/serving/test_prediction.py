@@ -103,7 +103,7 @@ def test_directories(run):
     assert (status, stdout) == (
         1,
         '',
-    ) and 'images has no files (recursive includes its subdirectories): give another' in stderr
+    ) and 'images has no files (--recursive includes its subdirectories): give another' in stderr
     status, stdout, _ = _predict(run, '--recursive', run.folder, run.files[0])
     assert (
         status == 0
