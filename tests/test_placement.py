@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, model, multi_gpu, optimizer, placement, training
 from cifar10.benchmark import measurements
-from cifar10.config import BEST, CLASSIC, FAST, RunLength
+from cifar10.config import BEST, CLASSIC, FAST, RunLength, RunSettings
 from cifar10.data import dataset
 from cifar10.system import machine
 from scripts import cifar10_multi_gpu_train
@@ -204,6 +204,7 @@ def test_the_benchmark_builds_the_graph_of_the_script(data_dir):
         dataset.read(data_dir),
         dataclasses.replace(CLASSIC, batch_size=16),
         [f'/cpu:{i}' for i in range(4)],
+        RunSettings(eval_every=0),
         devices_per_tower=2,
         variable_strategy='spread',
     )
