@@ -76,7 +76,7 @@ def parse(name, define_flags, check=None, arguments=None, hint='', needs_tensorf
         if check:
             check()
     except errors.UserError as error:
-        _fail(1, f'error: {error}')
+        _fail(1, name_flags(f'error: {error}'))
     if needs_tensorflow is True or needs_tensorflow and words[0] in needs_tensorflow:
         startup.import_tensorflow()
     return words
@@ -139,18 +139,13 @@ def _describe_error(error, hint):
     return message
 
 
-def name_flags(text, names):
+def name_flags(text):
     """Return a text with flags for names of parameters: `seed=1` becomes --seed=1.
 
-    Args:
-      text: a message of a lower layer, which does not know the command line.
-      names: the names of flags; other words in backticks stay.
+    The names are in backticks, because lower layers do not know the command line. Commands in
+    backticks, like `cifar10_dataset.py download`, stay.
     """
-    return re.sub(
-        r'`((\w+)(=[^`]*)?)`',
-        lambda found: '--' + found[1] if found[2] in names else found[0],
-        text,
-    )
+    return re.sub(r'`(\w+(=[^`]*)?)`', r'--\1', text)
 
 
 def _call(main, arguments):
@@ -158,7 +153,7 @@ def _call(main, arguments):
         status = main(*arguments)
         sys.stdout.flush()
     except (errors.UserError, OSError) as error:
-        _fail(1, name_flags(f'error: {error}', FLAGS))
+        _fail(1, name_flags(f'error: {error}'))
     except BaseException as error:
         hint = _HINTS.get(type(error).__name__)
         if hint is not None:

@@ -80,7 +80,7 @@ def _define(field, default, appendix):
       appendix: the end of the help.
     """
     name, metadata = field.name, field.metadata
-    description = program.name_flags(metadata['help'], [*HPARAMS, *_SETTINGS]) + '.' + appendix
+    description = f'{program.name_flags(metadata["help"])}.{appendix}'
     if field.type is bool:
         flags.DEFINE_boolean(name, default, description)
     elif field.type is str:

@@ -48,6 +48,11 @@ MISTAKES = [
     ('cifar10_dataset download --data_url=', 2, 'flag --data_url=: the name is missing; .*'),
     ('cifar10_dataset info --contact_sheet_file={tmp}/x.gif', 2, '.* must end in .png or .*'),
     ('cifar10_eval --data_dir={data} --num_examples=51', 1, '--num_examples=51 is more than .*'),
+    (
+        'cifar10_distributed_train --worker_hosts=a:1 --job_name=worker --task_index=1',
+        1,
+        'There is no worker 1: --worker_hosts has 1 addresses, .*',
+    ),
     ('cifar10_eval --data_dir={data} --checkpoint_dir={tmp} --run_once', 1, 'There is no ch.*'),
     ('cifar10_eval --data_dir={tmp}/nowhere', 1, '{tmp}/nowhere does not exist: make a data .*'),
     ('cifar10_eval --run_once --checkpoint_dir={tmp}/no', 1, '{tmp}/no does not exist: train .*'),
@@ -142,10 +147,10 @@ def test_a_bug_report_has_the_traceback_above_the_line(capsys, ends, monkeypatch
 
 
 def test_a_parameter_in_a_message_becomes_a_flag():
-    """Commands and other words in backticks stay."""
-    text = 'set `seed`, `seed=a b` or `name` (`cifar10_dataset.py download`): `seed_2`'
-    assert program.name_flags(text, {'seed'}) == (
-        'set --seed, --seed=a b or `name` (`cifar10_dataset.py download`): `seed_2`'
+    """Also a flag of another script; commands in backticks stay."""
+    text = 'set `seed` or `max_steps=a b` (`cifar10_dataset.py download`)'
+    assert program.name_flags(text) == (
+        'set --seed or --max_steps=a b (`cifar10_dataset.py download`)'
     )
 
 
