@@ -138,7 +138,7 @@ class CheckpointSaverHook(session_hooks.FetchingHook):
     def after_run(self, run_context, run_values):
         """Save a checkpoint when it is due."""
         self._unsaved_step = run_values.results
-        # After the last step only `end` saves, so that a failure prints only one line.
+        # After the last step of the run only `end` saves, so that a failure prints only one line.
         if (
             session_hooks.should_trigger(
                 self._unsaved_step, self._attempted_step, self._every_n_steps
