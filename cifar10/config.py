@@ -70,6 +70,12 @@ class HParams:
         choices=['none', 'linear'],
     )
     batch_size: int = setting(128, 'Examples per tower per step', low=1, high=2**20)
+    compute_dtype: str = setting(
+        'float32',
+        'Type of the factors in the convolutional layers: float32, bfloat16, or auto (bfloat16 if the processor has '
+        'instructions for its products, else float32)',
+        choices=['float32', 'bfloat16', 'auto'],
+    )
     initial_learning_rate: float = setting(
         0.1,
         'Highest learning rate; muon: only for the biases and the output layer',
@@ -174,6 +180,7 @@ CLASSIC = HParams()
 FAST = HParams(
     recipe='fast',
     optimizer='muon',
+    compute_dtype='auto',
     initial_learning_rate=0.05,
     schedule='linear',
     warmup_epochs=3.0,
@@ -228,6 +235,13 @@ class RunSettings:
         'Also keep the checkpoint with the best precision on the test images, as best.ckpt-STEP. The best of several '
         'precisions is partly luck: choose with a data set of `cifar10_dataset.py holdout`, then evaluate once on the '
         'test images. Without `eval_every`, the evaluations are as often as the checkpoints',
+    )
+    target_precision: Optional[float] = setting(
+        None,
+        'Stop after the first evaluation with this precision on the test images, and print the seconds of training. '
+        'Without `eval_every`, the evaluations are as often as the checkpoints',
+        low=0,
+        high=1,
     )
     profile_step: Optional[int] = setting(
         None,

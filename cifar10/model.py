@@ -4,10 +4,13 @@ Two convolutional layers with pooling and local response normalization, two full
 and a linear layer for the logits: 1,068,298 parameters for images of 24 x 24.
 """
 
+import functools
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10.config import CLASSIC, NUM_CLASSES
+from cifar10.system import machine
 
 _NUM_SUB_BATCHES = 'num_sub_batches'  # graph collection
 _LRN_RADIUS, _LRN_BIAS, _LRN_ALPHA, _LRN_BETA = 4, 1.0, 0.001 / 9, 0.75
@@ -21,13 +24,18 @@ def _weights_and_biases(shape, dtype, stddev, bias):
         return weights, tf.get_variable('biases', shape[-1:], dtype, tf.constant_initializer(bias))
 
 
-def _conv_layer(x, name, bias):
+def _conv_layer(x, name, bias, dtype):
+    """Return the activations, and the layer's sums of products in `dtype` with their biases."""
     with tf.variable_scope(name) as scope:
         weights, biases = _weights_and_biases([5, 5, int(x.shape[3]), 64], x.dtype, 5e-2, bias)
-        x = tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME')
-        x = tf.nn.relu(tf.nn.bias_add(x, biases), name=scope.name)
+        sums = tf.nn.conv2d(tf.cast(x, dtype), tf.cast(weights, dtype), [1, 1, 1, 1], 'SAME')
+        x = _relu(sums, biases, scope.name)
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, x)
-    return x
+    return x, (sums, biases)
+
+
+def _relu(sums, biases, name):
+    return tf.nn.relu(tf.nn.bias_add(tf.cast(sums, biases.dtype), biases), name=name)
 
 
 def _max_pool(x, name):
@@ -152,11 +160,16 @@ def _apply_to_sub_batches(function, images):
     return joined if num_images else joined[: tf.shape(images)[0]]
 
 
-def _conv_layers(x):
-    x = _conv_layer(x, 'conv1', bias=0.0)
-    x = _max_pool(x, 'pool1')
+def _conv_layers(x, dtype):
+    x, (sums, biases) = _conv_layer(x, 'conv1', 0.0, dtype)
+    if dtype == x.dtype:
+        x = _max_pool(x, 'pool1')
+    else:
+        # Bias and relu commute with the maximum. So only the largest sums are converted.
+        with tf.name_scope('pool1'):
+            x = _relu(_max_pool(sums, 'max_pool'), biases, 'relu')
     x = local_response_normalization(x, 'norm1')
-    x = _conv_layer(x, 'conv2', bias=0.1)
+    x, _ = _conv_layer(x, 'conv2', 0.1, dtype)
     x = local_response_normalization(x, 'norm2')
     return _max_pool(x, 'pool2')
 
@@ -170,12 +183,17 @@ def inference(images, num_classes=NUM_CLASSES, hparams=CLASSIC):
         sub-batches, see set_num_sub_batches.
       num_classes: the number of classes.
       hparams: an HParams. Each fully connected hidden layer adds fc_weight_decay * l2_loss(weights)
-        to the collection 'losses'.
+        to the collection 'losses'. The convolutional layers multiply numbers of compute_dtype;
+        variables and everything else keep the dtype of the images.
 
     Returns:
       Logits, [batch, num_classes], without softmax.
     """
-    x = _apply_to_sub_batches(_conv_layers, images)
+    images = tf.identity(images, name='images')  # on the device of the network
+    dtype = machine.compute_dtype(hparams.compute_dtype, _runs_on_gpu(images))
+    if dtype == tf.float32:
+        dtype = images.dtype
+    x = _apply_to_sub_batches(functools.partial(_conv_layers, dtype=dtype), images)
     x = tf.reshape(x, [-1, x.shape[1:].num_elements()])
     x = _fully_connected_layer(x, 'local3', 384, hparams.fc_weight_decay)
     x = _fully_connected_layer(x, 'local4', 192, hparams.fc_weight_decay)

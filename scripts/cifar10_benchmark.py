@@ -30,7 +30,8 @@ from cifar10.cli import data_flags, program, training_flags
 def define_flags():
     """Define the flags."""
     data_flags.define(default_dataset='synthetic')
-    training_flags.define_batch_size()
+    training_flags.define_hparam('batch_size')
+    training_flags.define_hparam('compute_dtype')
     training_flags.define_num_gpus()
     training_flags.define_placement()
     training_flags.define_threads()
@@ -79,18 +80,20 @@ def benchmark_settings(subcommand):
         training_job.check_division(num_devices, FLAGS.devices_per_tower)
     job = Job(
         dataset=data,
-        hparams=dataclasses.replace(CLASSIC, batch_size=FLAGS.batch_size),
+        hparams=dataclasses.replace(
+            CLASSIC, batch_size=FLAGS.batch_size, compute_dtype=FLAGS.compute_dtype
+        ),
         settings=training_flags.settings_from_flags(),
         devices=placement.tower_devices(num_devices),
         devices_per_tower=FLAGS.devices_per_tower,
         variable_strategy=FLAGS.variable_strategy,
     )
-    threads = ['intra_op_threads', 'inter_op_threads', 'num_preprocess_threads']
+    names = ['compute_dtype', 'intra_op_threads', 'inter_op_threads', 'num_preprocess_threads']
     return subcommands.BenchmarkSettings(
         job=job,
         steps=StepCounts(warmup=FLAGS.warmup_steps, measured=FLAGS.steps),
         scripts_dir=os.path.dirname(os.path.realpath(__file__)),
-        trainer_flags=[FLAGS[name].serialize() for name in threads] + ['--eval_every=0'],
+        trainer_flags=[FLAGS[name].serialize() for name in names] + ['--eval_every=0'],
         trace_path=FLAGS.trace_file,
         data_flags=['--data_dir=' + data.directory]
         + (['--label_mode=' + FLAGS.label_mode] if FLAGS.label_mode else []),

@@ -23,7 +23,7 @@ def define_flags():
     """Define the flags."""
     data_flags.define()
     training_flags.define_run()
-    training_flags.define_batch_size()
+    training_flags.define_hparam('batch_size')
     training_flags.define_num_gpus()
 
 

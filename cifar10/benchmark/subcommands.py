@@ -225,7 +225,7 @@ def flops_analysis(rounds, job):
         share = statistics.median(metrics[_UTILIZATION])
         limit = 'arithmetic' if share >= 0.5 else 'overhead'
         lines.append(
-            f'Limit: {limit} for {formulation} ({100 * share:.0f} % of the rate of a matrix product)'
+            f'Limit: {limit} for {formulation} ({100 * share:.0f} % of the rate of a float32 matrix product)'
         )
     return '\n'.join(lines)
 

@@ -90,6 +90,10 @@ def define():
 def check():
     """Raise UserError for contradictory flags."""
     training_flags.check()
+    if FLAGS.target_precision:
+        raise UserError(
+            '--target_precision does not work in a cluster, because only the chief evaluates: train with cifar10_multi_gpu_train.py'
+        )
     cluster, _ = cluster_from_flags()
     strategy_from_flags(cluster)
 

@@ -61,9 +61,9 @@ def define_hparams():
             _define(field, None, _condition(field) + _defaults(name))
 
 
-def define_batch_size():
-    """Define --batch_size, for scripts without --recipe."""
-    _define(HPARAMS['batch_size'], CLASSIC.batch_size, '')
+def define_hparam(name):
+    """Define the flag of a hyperparameter, for scripts without --recipe."""
+    _define(HPARAMS[name], getattr(CLASSIC, name), '')
 
 
 def _define_setting(name):
@@ -175,10 +175,11 @@ def check():
     """Raise UserError if flags of `define` contradict each other or have no effect."""
     check_run()
     hparams_from_flags()
-    if FLAGS.keep_best and FLAGS.eval_every == 0:
-        raise UserError(
-            '--keep_best needs evaluations, but --eval_every=0 disables them: leave out one flag'
-        )
+    for name in ('keep_best', 'target_precision'):
+        if FLAGS[name].value and FLAGS.eval_every == 0:
+            raise UserError(
+                f'--{name} needs evaluations, but --eval_every=0 disables them: leave out one flag'
+            )
     if FLAGS.profile_step and FLAGS.profile_step > FLAGS.max_steps:
         raise UserError(
             f'--profile_step={FLAGS.profile_step} is after the last step, --max_steps={FLAGS.max_steps}: give an earlier step'
@@ -197,7 +198,8 @@ def check():
 def settings_from_flags():
     """Return the RunSettings of the flags; a script may lack some of them."""
     values = {name: FLAGS[name].value for name in _SETTINGS if name in FLAGS}
-    if values.get('keep_best') and values['eval_every'] is None:
+    evaluates = values.get('keep_best') or values.get('target_precision')
+    if evaluates and values['eval_every'] is None:
         values['eval_every'] = values['save_checkpoint_steps']
     return RunSettings(**values)
 

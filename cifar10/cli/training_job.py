@@ -119,6 +119,7 @@ def _plan_lines(job, first_step, is_single_process):
         f'{run_length.examples_per_step} examples per step, {optimizer.batch_factor(run_length, hparams):g} times the batch of the recipe',
         f'Epoch: {run_length.examples_per_epoch} examples, {run_length.examples_per_epoch / run_length.examples_per_step:.1f} steps',
         'Recipe: ' + _recipe(hparams),
+        f'Convolutions: {_compute_dtype(job)} (--compute_dtype={hparams.compute_dtype})',
         f'Learning rate: {_learning_rate(run_length, hparams)} (--lr_scaling={hparams.lr_scaling})',
         f'End: step {run_length.last_step}, epoch {run_length.epoch_at(run_length.last_step):.1f}',
         'Evaluation: ' + _evaluation(settings),
@@ -179,6 +180,10 @@ def _recipe(hparams):
     )
 
 
+def _compute_dtype(job):
+    return machine.compute_dtype(job.hparams.compute_dtype, machine.is_gpu(job.devices[0])).name
+
+
 def _learning_rate(run_length, hparams):
     """Return the learning rate schedule."""
     rate = optimizer.peak_learning_rate(run_length, hparams)
@@ -199,6 +204,8 @@ def _evaluation(settings):
         return 'none (--eval_every=0)'
     if settings.eval_every is None:
         return 'test images, last checkpoint (--eval_every=N: also every N steps)'
+    target = settings.target_precision
+    stop = f'; stops at a precision of {target:g} (--target_precision)' if target else ''
     kept = (
         '; keeps the checkpoint that is best on the test images (--keep_best): its precision is partly luck, and '
         '`cifar10_dataset.py holdout` makes a data set to choose with'
@@ -206,7 +213,7 @@ def _evaluation(settings):
         else ''
     )
     return (
-        f'test images, every {settings.eval_every} steps and last checkpoint{kept}; examples/sec and the time left include '
+        f'test images, every {settings.eval_every} steps and last checkpoint{stop}{kept}; examples/sec and the time left include '
         'the evaluations during training'
     )
 

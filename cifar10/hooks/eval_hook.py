@@ -17,12 +17,14 @@ class EvalHook(session_hooks.FetchingHook):
 
     It evaluates every `eval_every` steps. After the session, `evaluate_last` evaluates the last
     checkpoint. If `eval_every` is 0, there is no evaluation. An evaluation prints and writes the
-    precision. With `keep_best`, it also keeps the best checkpoint. Training pauses, so the logged
-    throughput is lower. TensorFlow has no such hook.
+    precision. With `keep_best`, it also keeps the best checkpoint. At `target_precision`, it
+    requests a stop. Training pauses, so the logged throughput is lower. TensorFlow has no such
+    hook.
     """
 
     _evaluator = None  # created by the first evaluation: the first step is not delayed
     _evaluated = None  # the step of the last evaluation
+    _evaluation_secs = 0  # of all evaluations of this training
     _best_precision = 0  # even if its checkpoint could not be saved
 
     def __init__(self, step, run, split, settings, device):
@@ -38,6 +40,7 @@ class EvalHook(session_hooks.FetchingHook):
         super().__init__(step and step.global_step)
         self._run, self._split, self._device = run, split, device
         self._every_n_steps, self._keeps_best = settings.eval_every, settings.keep_best
+        self._target_precision = settings.target_precision
 
     def begin(self):
         """Verify the test files before training; collect the variables.
@@ -50,8 +53,9 @@ class EvalHook(session_hooks.FetchingHook):
         self._variables = {variable.op.name: variable for variable in tf.global_variables()}
 
     def after_create_session(self, session, coord):
-        """Record the current step."""
+        """Record the current step; start the timer."""
         self._step = session.run(tf.train.get_global_step())
+        self._start = time.monotonic()
 
     def after_run(self, run_context, run_values):
         """Evaluate when it is due; the last step is left to evaluate_last."""
@@ -65,7 +69,17 @@ class EvalHook(session_hooks.FetchingHook):
             path = os.path.join(self._run.directory, f'step {self._step} (in memory)')
             values = run_context.session.run(self._variables)
             with self._run.output_errors.collect('an evaluation'):  # A test file may have changed.
-                self._evaluate(checkpoint.Checkpoint(path, int(self._step), values))
+                precision = self._evaluate(checkpoint.Checkpoint(path, int(self._step), values))
+                if self._target_precision and precision >= self._target_precision:
+                    self._print_time_to_target()
+                    run_context.request_stop()
+
+    def _print_time_to_target(self):
+        seconds = time.monotonic() - self._start
+        print(
+            f'Precision {self._target_precision:g} is reached at step {self._step}, {seconds:.1f} s after the start of this '
+            f'training (evaluations: {self._evaluation_secs:.1f} s)'
+        )
 
     def evaluate_last(self):
         """Evaluate the last checkpoint of the run, unless it is already evaluated."""
@@ -77,14 +91,15 @@ class EvalHook(session_hooks.FetchingHook):
                 self._evaluate(last)
 
     def _evaluate(self, ckpt):
+        """Evaluate a Checkpoint, print and write the precision, and return it."""
         start = time.monotonic()
         if self._evaluator is None:
             self._evaluator = evaluation.Evaluator(self._split, self._device)
         result = self._evaluator.evaluate(ckpt)
         self._evaluated = ckpt.step
-        print(
-            f'{evaluation.format_result(result)}\nThe evaluation took {time.monotonic() - start:.1f} s'
-        )
+        seconds = time.monotonic() - start
+        self._evaluation_secs += seconds
+        print(f'{evaluation.format_result(result)}\nThe evaluation took {seconds:.1f} s')
         precision = result.metrics.precision
         value = tf.Summary.Value(tag=tensorboard.PRECISION, simple_value=precision)
         self._run.summary_writer.add_summary(tf.Summary(value=[value]), result.step)
@@ -94,3 +109,4 @@ class EvalHook(session_hooks.FetchingHook):
                 self._run.keep_best(ckpt, precision)
                 if precision == self._best_precision:
                     self._run.output_errors.remove('the best checkpoint')
+        return precision

@@ -1,4 +1,4 @@
-"""Cores, devices, threads, sub-batches, session configuration."""
+"""Cores, devices, threads, sub-batches, type of the products, session configuration."""
 
 import math
 import os
@@ -7,9 +7,14 @@ import re
 from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
+from tensorflow.python.framework import kernels
+
+from cifar10.errors import UserError
 
 _SUB_BATCHES_PER_CORE = 2  # more than one, to balance the load
 _MIN_EXAMPLES_PER_SUB_BATCH = 8  # Smaller sub-batches are slower.
+_CPU_INFO_FILE = '/proc/cpuinfo'  # on Linux
+_BFLOAT16_INSTRUCTIONS = {'avx512_bf16', 'amx_bf16'}
 _CPU_QUOTA_FILE = '/sys/fs/cgroup/cpu.max'  # of a container: quota or max, and period, microseconds
 
 
@@ -116,13 +121,52 @@ def session_config(devices, threads=None, log_device_placement=False):
     return config
 
 
+def _cpu_info(field):
+    """Return a field of the first core in /proc/cpuinfo, or ''."""
+    if os.path.exists(_CPU_INFO_FILE):
+        with open(_CPU_INFO_FILE) as info:
+            for value in re.findall(f'^{field}\\s*: (.*)$', info.read(), re.M):
+                return value
+    return ''
+
+
 def cpu_name():
     """Return the name of the processor."""
-    if os.path.exists('/proc/cpuinfo'):
-        with open('/proc/cpuinfo') as info:
-            for name in re.findall('^model name\\s*: (.*)$', info.read(), re.M):
-                return name
-    return platform.processor() or platform.machine()
+    return _cpu_info('model name') or platform.processor() or platform.machine()
+
+
+def compute_dtype(choice, is_gpu):
+    """Return the tf.DType of the factors in the convolutional layers.
+
+    `auto` is bfloat16 if TensorFlow computes with oneDNN on a processor that has instructions for
+    products in bfloat16, else float32. Without these instructions, bfloat16 is slower. GPUs with
+    such instructions multiply float32 as TF32, so `auto` is float32 there.
+
+    Args:
+      choice: HParams.compute_dtype.
+      is_gpu: True for a network on a GPU.
+
+    Raises:
+      UserError: this version of TensorFlow has no convolutions in bfloat16.
+    """
+    if choice == 'auto':
+        is_fast = not is_gpu and _BFLOAT16_INSTRUCTIONS & set(_cpu_info('flags').split())
+        uses_onednn = os.environ.get('TF_ENABLE_ONEDNN_OPTS') != '0'
+        choice = 'bfloat16' if is_fast and uses_onednn and _has_bfloat16_kernels() else 'float32'
+    elif choice == 'bfloat16' and not _has_bfloat16_kernels():
+        raise UserError(
+            f'`compute_dtype=bfloat16` does not work with TensorFlow {tf.__version__}: install a newer version, or leave it out'
+        )
+    return tf.as_dtype(choice)
+
+
+def _has_bfloat16_kernels():
+    """Return True if TensorFlow has convolutions in bfloat16; version 1.15 has none."""
+    return any(
+        tf.bfloat16.as_datatype_enum in constraint.allowed_values.list.type
+        for kernel in kernels.get_registered_kernels_for_op('Conv2D').kernel
+        for constraint in kernel.constraint
+    )
 
 
 def gpu_names(config=None):

@@ -85,7 +85,9 @@ def test_flops_verdict():
     lines = subcommands.flops_analysis(rounds, CPU_JOB).splitlines()
     assert lines[1] == '  conv1          2 products    0.0885 GFLOP' and len(lines) == 9
     assert lines[6].endswith(' 0.8424 GFLOP')
-    assert lines[7].startswith('Limit: arithmetic for ours (84 % of the rate of a matrix product')
+    assert lines[7].startswith(
+        'Limit: arithmetic for ours (84 % of the rate of a float32 matrix product'
+    )
     assert lines[8].startswith('Limit: overhead for classic (44 % ')
 
 
@@ -212,6 +214,7 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
         '--data_dir=' + data_dir,
         '--num_gpus=2',
         '--batch_size=16',
+        '--compute_dtype=auto',
         '--intra_op_threads=5',
         '--inter_op_threads=6',
         '--num_preprocess_threads=7',
@@ -224,7 +227,7 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     )
     job = Job(
         dataset.read(data_dir),
-        dataclasses.replace(CLASSIC, batch_size=16),
+        dataclasses.replace(CLASSIC, batch_size=16, compute_dtype='auto'),
         ['/cpu:0', '/cpu:1'],
         RunSettings(intra_op_threads=5, inter_op_threads=6, num_preprocess_threads=7),
     )
@@ -232,7 +235,7 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
         job,
         StepCounts(3, 4),
         os.path.join(programs.ROOT, 'scripts'),
-        args[3:6] + ['--eval_every=0'],
+        args[3:7] + ['--eval_every=0'],
         '/tmp/cifar10_trace.json',
         ['--data_dir=' + job.dataset.directory],
     )

@@ -15,7 +15,9 @@ from cifar10.training import Job
 from tests.helpers import fields, messages, programs
 
 SETTINGS = {field.name: field for field in dataclasses.fields(RunSettings)}
-FOLLOWS = {'keep_best': {'eval_every': SETTINGS['save_checkpoint_steps'].default}}
+FOLLOWS = dict.fromkeys(
+    ['keep_best', 'target_precision'], {'eval_every': SETTINGS['save_checkpoint_steps'].default}
+)
 
 
 @pytest.fixture(autouse=True)
@@ -103,6 +105,10 @@ def test_the_values_of_a_flag(name, field):
     'args, complaint',
     [
         (['--keep_best', '--eval_every=0'], '--keep_best needs evaluations, but --eval_every=0 '),
+        (
+            ['--target_precision=0.5', '--eval_every=0'],
+            '--target_precision needs evaluations, but ',
+        ),
         (['--max_steps=6', '--profile_step=7'], '--profile_step=7 is after the last step, '),
     ],
 )

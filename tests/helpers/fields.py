@@ -2,10 +2,13 @@
 
 import dataclasses
 import math
+from typing import Optional
 
 import numpy as np
 
 from cifar10.config import HPARAMS
+
+FLOATS = float, Optional[float]
 
 
 def other_value(field, value):
@@ -15,7 +18,7 @@ def other_value(field, value):
         values = choices
     elif low is None:
         values = [False, True]
-    elif field.type is float:
+    elif field.type in FLOATS:
         values = [low + share * (min(high, low + 1) - low) for share in (0.25, 0.5)]
     else:
         values = [low + 1, low + 2]
@@ -27,7 +30,7 @@ def valid_values(field):
     if field.metadata['low'] is None:
         return field.metadata['choices'] or [False, True]
     bounds = [field.metadata['low'], field.metadata['high']]
-    return [float(bound) for bound in bounds] if field.type is float else bounds
+    return [float(bound) for bound in bounds] if field.type in FLOATS else bounds
 
 
 def is_valid(field, value):
@@ -41,7 +44,7 @@ def invalid_values(field):
     low, high = field.metadata['low'], field.metadata['high']
     if low is None:
         return ['other', '']
-    if field.type is float:
+    if field.type in FLOATS:
         below, above = np.nextafter(low, -math.inf), np.nextafter(high, math.inf)
         return ['nan', float(below)] + ([float(above)] if high < math.inf else [])
     return [low - 1, high + 1, low + 0.5]

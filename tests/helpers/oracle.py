@@ -58,8 +58,11 @@ def _max_pool(x):
     )
 
 
-def logits(images, variables):
-    """Return the logits of the network in float64; `variables` by name."""
+def logits(images, variables, rounded=lambda x: x):
+    """Return the logits of the network in float64; `variables` by name.
+
+    `rounded` rounds the factors and the sums of the convolutions.
+    """
 
     def relu(x):
         return np.maximum(x, 0)
@@ -69,10 +72,12 @@ def logits(images, variables):
             np.float64
         )
 
-    weights, biases = layer('conv1')
-    x = lrn(_max_pool(relu(_conv_same(images.astype(np.float64), weights) + biases)))
-    weights, biases = layer('conv2')
-    x = _max_pool(lrn(relu(_conv_same(x, weights) + biases)))
+    def convolution(name, x):
+        weights, biases = layer(name)
+        return rounded(_conv_same(rounded(x), rounded(weights))) + biases
+
+    x = lrn(_max_pool(relu(convolution('conv1', images.astype(np.float64)))))
+    x = _max_pool(lrn(relu(convolution('conv2', x))))
     x = x.reshape(len(x), -1)
     for name in ('local3', 'local4'):
         weights, biases = layer(name)

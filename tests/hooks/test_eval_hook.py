@@ -145,6 +145,26 @@ def test_a_complete_run_keeps_its_last_checkpoint_as_the_best(tmp_path, data_dir
     assert checkpoint.read_choice(str(tmp_path), 'best').step == 2
 
 
+def test_a_run_stops_at_its_target(tmp_path, data_dir, capsys, monkeypatch):
+    """At the first evaluation that reaches it. An evaluation takes 7 s of a fake clock."""
+    now, precisions = [1000.0], iter([0.59, 0.6, 0.8])
+
+    def tick(step):
+        now[0] += 7
+
+    _before_each_evaluation(monkeypatch, tick)
+    monkeypatch.setattr(session_hooks.time, 'monotonic', lambda: now[0])
+    monkeypatch.setattr(Metrics, 'precision', property(lambda metrics: next(precisions)))
+    monkeypatch.setattr(evaluation, 'format_result', lambda result: '')
+    _train(tmp_path, data_dir, 9, eval_every=2, target_precision=0.6)
+    output = capsys.readouterr().out
+    (line,) = [line for line in output.splitlines() if line.startswith('Precision ')]
+    assert line.startswith('Precision 0.6 is reached at step 4, 14.0 s after the start of ')
+    assert line.endswith('(evaluations: 14.0 s)')
+    assert checkpoint.read_latest(str(tmp_path)).step == 4
+    assert next(precisions) == 0.8  # The last checkpoint is not evaluated again.
+
+
 @pytest.mark.parametrize('precision, is_missing', [(0.4, True), (0.6, False)])
 def test_a_best_checkpoint_that_cannot_be_kept(
     tmp_path, data_dir, monkeypatch, precision, is_missing

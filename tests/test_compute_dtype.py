@@ -1,0 +1,181 @@
+"""Convolutional layers in bfloat16: choice, values, checkpoints."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+import cifar10
+from cifar10 import evaluation, multi_gpu
+from cifar10.config import CLASSIC, RunSettings
+from cifar10.data import dataset
+from cifar10.runs import checkpoint
+from cifar10.runs.run import open_run
+from cifar10.system import machine
+from cifar10.training import Job
+from scripts import cifar10_train
+from tests.helpers import messages, oracle
+
+BFLOAT16 = dataclasses.replace(CLASSIC, compute_dtype='bfloat16')
+has_kernels = pytest.mark.skipif(
+    tf.__version__.startswith('1.'), reason='TensorFlow 1.15 has no convolutions in bfloat16'
+)
+
+
+def _imitate(monkeypatch, tmp_path, flags):
+    """Imitate a processor with these flags."""
+    path = tmp_path / 'cpuinfo'
+    path.write_text(f'processor\t: 0\nmodel name\t: Some\nflags\t\t: fpu {flags} sse\n')
+    monkeypatch.setattr(machine, '_CPU_INFO_FILE', str(path))
+
+
+@has_kernels
+@pytest.mark.parametrize(
+    'flags, onednn, is_gpu, expected',
+    [
+        ('avx512f avx512_bf16', None, False, tf.bfloat16),
+        ('avx2 amx_bf16', None, False, tf.bfloat16),
+        ('avx512_bf16', '1', False, tf.bfloat16),
+        ('avx512_bf16', '0', False, tf.float32),  # The kernels without oneDNN are slow.
+        ('avx512f avx512_vnni amx_int8', None, False, tf.float32),
+        ('avx512_bf16_other', None, False, tf.float32),
+        ('avx512_bf16', None, True, tf.float32),
+    ],
+)
+def test_auto_depends_on_the_processor(monkeypatch, tmp_path, flags, onednn, is_gpu, expected):
+    _imitate(monkeypatch, tmp_path, flags)
+    monkeypatch.delenv('TF_ENABLE_ONEDNN_OPTS', raising=False)
+    if onednn:
+        monkeypatch.setenv('TF_ENABLE_ONEDNN_OPTS', onednn)
+    assert machine.compute_dtype('auto', is_gpu) == expected
+    for given in (tf.float32, tf.bfloat16):
+        assert machine.compute_dtype(given.name, is_gpu) == given
+
+
+def test_auto_without_information_about_the_processor(monkeypatch, tmp_path):
+    monkeypatch.setattr(machine, '_CPU_INFO_FILE', str(tmp_path / 'missing'))
+    assert machine.compute_dtype('auto', False) == tf.float32
+
+
+def test_a_version_of_tensorflow_without_kernels(monkeypatch, tmp_path):
+    _imitate(monkeypatch, tmp_path, 'avx512_bf16')
+    monkeypatch.setattr(machine, '_has_bfloat16_kernels', lambda: False)
+    assert machine.compute_dtype('auto', False) == tf.float32
+    with messages.raises('^`compute_dtype=bfloat16` does not work with TensorFlow '):
+        machine.compute_dtype('bfloat16', False)
+
+
+def test_which_versions_have_kernels():
+    assert machine._has_bfloat16_kernels() != tf.__version__.startswith('1.')
+
+
+def test_only_convolutions_on_gpus_are_in_bfloat16(graph):
+    """The types in the graph of two towers; the images come from the CPU."""
+    images, labels = tf.zeros([4, 24, 24, 3]), tf.zeros([4], tf.int32)
+    opt = tf.train.GradientDescentOptimizer(0.1)
+    devices = ['/device:GPU:0', '/device:GPU:1']
+    _, tower_grads = multi_gpu.tower_gradients(
+        devices, [(images, labels)] * 2, opt, hparams=BFLOAT16
+    )
+    kinds = {'Conv2D', 'Conv2DBackpropFilter', 'Conv2DBackpropInput', 'MaxPool', 'MaxPoolGrad'}
+    found = {}
+    for op in graph.get_operations():
+        if op.type in kinds | {'MatMul', 'LRN', 'LRNGrad', 'ReluGrad', 'L2Loss'}:
+            found.setdefault(op.type, set()).add(op.get_attr('T'))
+    assert {kind: found.pop(kind) for kind in kinds} == {
+        **dict.fromkeys(kinds, {tf.bfloat16}),
+        # conv1 and conv2; pool1 and pool2
+        'MaxPool': {tf.bfloat16, tf.float32},
+        'MaxPoolGrad': {tf.bfloat16, tf.float32},
+    }
+    assert found == dict.fromkeys(found, {tf.float32}) and len(found) == 5
+    values = [tensor for grads in tower_grads for pair in grads for tensor in pair]
+    assert {value.dtype.base_dtype for value in values} == {tf.float32}
+
+
+def _round(x):
+    """Round to bfloat16: the upper 16 bits of float32, to the nearest even."""
+    bits = np.asarray(x, np.float32).view(np.uint32)
+    bits = bits + 0x7FFF + ((bits >> 16) & 1)
+    return (bits & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+@has_kernels
+def test_a_step_equals_numpy_with_rounded_numbers():
+    """Logits, and the gradient of conv2's weights from the rounded factors."""
+    rng = np.random.RandomState(0)
+    images = rng.randn(3, 24, 24, 3).astype(np.float32)
+    batch = tf.placeholder(tf.float32, [None, 24, 24, 3])
+    logits = {'bfloat16': cifar10.inference(batch, hparams=BFLOAT16)}
+    with tf.variable_scope(tf.get_variable_scope(), reuse=True):
+        logits['float32'] = cifar10.inference(batch)
+    variables = {variable.op.name: variable for variable in tf.trainable_variables()}
+    assert {variable.dtype.base_dtype for variable in variables.values()} == {tf.float32}
+    (convolution,) = [
+        op
+        for op in tf.get_default_graph().get_operations()
+        if op.type == 'Conv2D' and op.name.startswith('conv2/')
+    ]
+    sums, (x, _) = convolution.outputs[0], convolution.inputs
+    weights = variables['conv2/weights']
+    total = tf.reduce_sum(tf.square(logits['bfloat16']))
+    gradients = tf.gradients(total, [sums, weights])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for variable in variables.values():
+            variable.load(rng.normal(0, 0.05, variable.shape.as_list()), session)
+        values = session.run(variables)
+        found, (x, (dy, dw)) = session.run([logits, [x, gradients]], {batch: images})
+    expected = oracle.logits(images, values, _round)
+    exact = oracle.logits(images, values)
+    scale = np.abs(exact).max()
+    # A sum next to the middle between two numbers can be rounded to the other one.
+    assert np.abs(found['bfloat16'] - expected).max() < 1e-3 * scale
+    assert np.abs(found['float32'] - exact).max() < 1e-5 * scale
+    assert 1e-3 * scale < np.abs(expected - exact).max() < 2e-2 * scale
+    x, dy = (np.asarray(value, np.float64) for value in (x, dy))
+    padded = np.pad(x, [(0, 0), (2, 2), (2, 2), (0, 0)])
+    windows = [padded[:, i : i + 12, j : j + 12] for i in range(5) for j in range(5)]
+    products = [np.einsum('nyxi,nyxo->io', window, dy) for window in windows]
+    np.testing.assert_allclose(
+        dw.reshape(25, 64, 64), products, rtol=2**-8, atol=2**-8 * np.abs(products).max()
+    )
+
+
+def _train(data_dir, train_dir, compute_dtype, max_steps):
+    job = Job(
+        dataset.read(data_dir),
+        dataclasses.replace(CLASSIC, batch_size=8, compute_dtype=compute_dtype),
+        settings=RunSettings(max_steps, seed=1, deterministic=True, eval_every=0),
+    )
+    with open_run(str(train_dir), job.record) as run:
+        cifar10_train.train(job, run)
+    return checkpoint.read_latest(str(train_dir))
+
+
+@has_kernels
+def test_checkpoints_of_both_types_are_interchangeable(tmp_path, data_dir):
+    """A run of each type is resumed with the other; two equal runs are equal bit for bit."""
+    ends = []
+    for name, first, second in [
+        ('a', 'float32', 'bfloat16'),
+        ('b', 'bfloat16', 'float32'),
+        ('c', 'bfloat16', 'float32'),
+    ]:
+        saved = _train(data_dir, tmp_path / name, first, 3)
+        assert saved.step == 3 and {value.dtype for value in saved.values.values()} == {
+            np.dtype('float32'),
+            np.dtype('int64'),
+        }
+        end = _train(data_dir, tmp_path / name, second, 5)
+        assert end.step == 5
+        result = evaluation.Evaluator(dataset.read(data_dir).test).evaluate(end)
+        assert np.isfinite(result.losses['losses/cross_entropy'])
+        ends.append(end.values)
+    a, b, c = ends
+    for name, value in b.items():
+        np.testing.assert_array_equal(c[name], value, err_msg=name)
+    weights = 'conv2/weights'
+    difference = np.abs(a[weights] - b[weights]).max()
+    assert 0 < difference < 0.01 * np.abs(b[weights]).max()
