@@ -103,6 +103,13 @@ class HParams:
         high=_HUGE,
         only_with=('optimizer', ['muon']),
     )
+    matrix_weight_rms: float = setting(
+        0.0,
+        'If R > 0, each update scales the weights of a hidden layer to the root mean square R',
+        low=0,
+        high=_HUGE,
+        only_with=('optimizer', ['muon']),
+    )
     num_epochs_per_decay: float = setting(
         350.0,
         'Epochs between two decays',

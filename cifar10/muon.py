@@ -50,7 +50,14 @@ class Muon(tf.train.MomentumOptimizer):
     square of about `matrix_learning_rate`.
     """
 
-    def __init__(self, learning_rate, momentum, matrix_learning_rate, matrix_weight_decay):
+    def __init__(
+        self,
+        learning_rate,
+        momentum,
+        matrix_learning_rate,
+        matrix_weight_decay=0.0,
+        matrix_weight_rms=0.0,
+    ):
         """Create the optimizer.
 
         Args:
@@ -61,10 +68,14 @@ class Muon(tf.train.MomentumOptimizer):
             matrix_weight_decay per step. The decay is not part of the gradient, because
             orthogonalization would change its size (Loshchilov and Hutter, 2017, arXiv
             1711.05101).
+          matrix_weight_rms: if it is not 0, these weights are scaled to this root mean square after
+            each update. The relative size of an update then depends on the learning rate only
+            (Jordan, 2024, airbench94_muon.py of github.com/KellerJordan/cifar10-airbench).
         """
         super().__init__(learning_rate, momentum, use_nesterov=True, name='Muon')
         self._matrix_learning_rate = matrix_learning_rate
         self._matrix_weight_decay = matrix_weight_decay
+        self._matrix_weight_rms = matrix_weight_rms
 
     def _apply_dense(self, gradient, variable):
         apply = self._apply_matrix if _is_hidden(variable) else super()._apply_dense
@@ -85,9 +96,10 @@ class Muon(tf.train.MomentumOptimizer):
         ]
         update = tf.reshape(tf.concat(blocks, 1), variable.shape)
         weight_factor = 1 - self._matrix_learning_rate * self._matrix_weight_decay
-        return tf.group(
-            momentum.assign(velocity), variable.assign(weight_factor * variable - update)
-        )
+        weights = weight_factor * variable - update
+        if self._matrix_weight_rms:
+            weights *= self._matrix_weight_rms * tf.rsqrt(tf.reduce_mean(tf.square(weights)))
+        return tf.group(momentum.assign(velocity), variable.assign(weights))
 
 
 def _is_hidden(variable):

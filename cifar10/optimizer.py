@@ -93,7 +93,11 @@ def create(learning_rate, hparams):
             hparams.matrix_learning_rate / hparams.initial_learning_rate
         )
         return muon.Muon(
-            learning_rate, hparams.momentum, matrix_learning_rate, hparams.matrix_weight_decay
+            learning_rate,
+            hparams.momentum,
+            matrix_learning_rate,
+            hparams.matrix_weight_decay,
+            hparams.matrix_weight_rms,
         )
     raise ValueError(f'Unknown optimizer: {hparams.optimizer}')
 

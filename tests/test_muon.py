@@ -56,9 +56,9 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize('use_resource', [True, False])
-def test_steps_of_muon(use_resource):
-    """Hidden weights get orthogonal momentum in blocks of columns, and weight decay.
+@pytest.mark.parametrize('use_resource, rms', [(True, 0.0), (False, 0.0), (True, 0.7)])
+def test_steps_of_muon(use_resource, rms):
+    """Hidden weights get orthogonal momentum in blocks of columns, weight decay, and their size.
 
     Biases and the output layer get momentum.
     """
@@ -70,7 +70,8 @@ def test_steps_of_muon(use_resource):
         for name, value in expected.items()
     }
     rate = tf.placeholder(tf.float32, [])
-    update = optimizer.create(rate, HPARAMS).apply_gradients(
+    hparams = dataclasses.replace(HPARAMS, matrix_weight_rms=rms)
+    update = optimizer.create(rate, hparams).apply_gradients(
         [(variables[name] * factors[name].astype(np.float32), variables[name]) for name in SHAPES]
     )
     velocities = dict.fromkeys(SHAPES, 0)
@@ -92,6 +93,8 @@ def test_steps_of_muon(use_resource):
                         len(matrix)
                     )
                     expected[name] = value - factor * 0.01 * (orthogonal + 3.0 * value)
+                    if rms:
+                        expected[name] *= rms / np.sqrt((expected[name] ** 2).mean())
                 else:
                     expected[name] = value - factor * 0.1 * step
             for name, value in session.run(variables).items():

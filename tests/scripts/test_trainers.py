@@ -215,7 +215,7 @@ def _assert_own_batches(graph):
     assert queue.get_attr('capacity') == 4
     convolutions = [graph.get_operation_by_name(f'tower_{i}/conv1/Conv2D') for i in range(2)]
     assert [op.device for op in convolutions] == ['/device:GPU:0', '/device:GPU:1']
-    batches = [op.inputs[0].op for op in convolutions]
+    batches = [op.inputs[0].op.inputs[0].op for op in convolutions]  # before the identity 'images'
     assert batches[0] is not batches[1] and {batch.type for batch in batches} == {'QueueDequeueV2'}
     assert {batch.inputs[0].op for batch in batches} == {queue}
 
