@@ -70,6 +70,7 @@ def test_which_versions_have_kernels():
     assert machine._has_bfloat16_kernels() != tf.__version__.startswith('1.')
 
 
+@has_kernels
 def test_only_convolutions_on_gpus_are_in_bfloat16(graph):
     """The types in the graph of two towers; the images come from the CPU."""
     images, labels = tf.zeros([4, 24, 24, 3]), tf.zeros([4], tf.int32)
