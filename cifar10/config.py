@@ -72,8 +72,8 @@ class HParams:
     batch_size: int = setting(128, 'Examples per tower per step', low=1, high=2**20)
     compute_dtype: str = setting(
         'float32',
-        'Type of the factors in the convolutional layers: float32, bfloat16, or auto (bfloat16 if the processor has '
-        'instructions for its products, else float32)',
+        'Type of the factors in the convolutional layers: float32, bfloat16, or auto (bfloat16 on a processor '
+        'with AVX512_BF16 or AMX, else float32)',
         choices=['float32', 'bfloat16', 'auto'],
     )
     initial_learning_rate: float = setting(
@@ -247,7 +247,7 @@ class RunSettings:
         None,
         'Stop after the first evaluation with this precision on the test images, and print the seconds of training. '
         'Without `eval_every`, the evaluations are as often as the checkpoints',
-        low=0,
+        low=_TINY,
         high=1,
     )
     profile_step: Optional[int] = setting(

@@ -98,7 +98,9 @@ class Muon(tf.train.MomentumOptimizer):
         weight_factor = 1 - self._matrix_learning_rate * self._matrix_weight_decay
         weights = weight_factor * variable - update
         if self._matrix_weight_rms:
-            weights *= self._matrix_weight_rms * tf.rsqrt(tf.reduce_mean(tf.square(weights)))
+            weights *= self._matrix_weight_rms * tf.rsqrt(
+                tf.reduce_mean(tf.square(weights)) + 1e-24
+            )
         return tf.group(momentum.assign(velocity), variable.assign(weights))
 
 

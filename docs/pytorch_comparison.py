@@ -115,7 +115,8 @@ if args.compile:
     distorted, loss = torch.compile(distorted), torch.compile(loss)
 
 start = time.time()
-order = torch.cat([torch.randperm(len(labels)) for _ in range(2)])  # at least 500 batches
+num_epochs = 1 + NUM_STEPS * BATCH_SIZE // len(labels)
+order = torch.cat([torch.randperm(len(labels)) for _ in range(num_epochs)])
 for step, batch in enumerate(order.split(BATCH_SIZE)[:NUM_STEPS], 1):
     optimizer.zero_grad()
     loss(distorted(images[batch]), labels[batch]).backward()

@@ -8,7 +8,8 @@ import tensorflow.compat.v1 as tf
 
 import cifar10
 from cifar10 import evaluation, multi_gpu
-from cifar10.config import CLASSIC, RunSettings
+from cifar10.cli import training_job
+from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
@@ -38,6 +39,7 @@ def _imitate(monkeypatch, tmp_path, flags):
         ('avx2 amx_bf16', None, False, tf.bfloat16),
         ('avx512_bf16', '1', False, tf.bfloat16),
         ('avx512_bf16', '0', False, tf.float32),  # The kernels without oneDNN are slow.
+        ('avx512_bf16', 'False', False, tf.float32),
         ('avx512f avx512_vnni amx_int8', None, False, tf.float32),
         ('avx512_bf16_other', None, False, tf.float32),
         ('avx512_bf16', None, True, tf.float32),
@@ -51,6 +53,29 @@ def test_auto_depends_on_the_processor(monkeypatch, tmp_path, flags, onednn, is_
     assert machine.compute_dtype('auto', is_gpu) == expected
     for given in (tf.float32, tf.bfloat16):
         assert machine.compute_dtype(given.name, is_gpu) == given
+
+
+@has_kernels
+@pytest.mark.parametrize(
+    'flags, device, expected',
+    [
+        ('avx512_bf16', '/cpu:0', tf.bfloat16),
+        ('avx512_bf16', '/gpu:0', tf.float32),
+        ('avx512f', '/cpu:0', tf.float32),
+    ],
+)
+def test_auto_in_plan_and_network(graph, monkeypatch, tmp_path, data_dir, flags, device, expected):
+    """The images come from another device."""
+    _imitate(monkeypatch, tmp_path, flags)
+    monkeypatch.delenv('TF_ENABLE_ONEDNN_OPTS', raising=False)
+    with tf.device('/cpu:1'):
+        images = tf.zeros([4, 24, 24, 3])
+    with tf.device(device):
+        cifar10.inference(images, hparams=FAST)
+    convolutions = [op for op in graph.get_operations() if op.type == 'Conv2D']
+    assert {op.get_attr('T') for op in convolutions} == {expected}
+    plan = training_job.print_plan(Job(dataset.read(data_dir), FAST, [device]), 0)
+    assert f'Convolutions: {expected.name} (--compute_dtype=auto)' in plan
 
 
 def test_auto_without_information_about_the_processor(monkeypatch, tmp_path):
@@ -122,12 +147,24 @@ def test_a_step_equals_numpy_with_rounded_numbers():
     weights = variables['conv2/weights']
     total = tf.reduce_sum(tf.square(logits['bfloat16']))
     gradients = tf.gradients(total, [sums, weights])
+    in_float32, in_bfloat16 = [
+        tf.gradients(tf.reduce_sum(tf.square(logits[name])), list(variables.values()))
+        for name in ('float32', 'bfloat16')
+    ]
+    # 1 for gradients that differ only by noise
+    projections = {
+        name: tf.reduce_sum(a * b) / tf.reduce_sum(a * a)
+        for name, a, b in zip(variables, in_float32, in_bfloat16)
+    }
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         for variable in variables.values():
             variable.load(rng.normal(0, 0.05, variable.shape.as_list()), session)
         values = session.run(variables)
         found, (x, (dy, dw)) = session.run([logits, [x, gradients]], {batch: images})
+        assert session.run(projections, {batch: images}) == pytest.approx(
+            dict.fromkeys(variables, 1), abs=0.05
+        )
     expected = oracle.logits(images, values, _round)
     exact = oracle.logits(images, values)
     scale = np.abs(exact).max()

@@ -24,6 +24,8 @@ class EvalHook(session_hooks.FetchingHook):
 
     _evaluator = None  # created by the first evaluation: the first step is not delayed
     _evaluated = None  # the step of the last evaluation
+    _start = None  # of the training
+    _has_reached_target = False
     _evaluation_secs = 0  # of all evaluations of this training
     _best_precision = 0  # even if its checkpoint could not be saved
 
@@ -69,17 +71,9 @@ class EvalHook(session_hooks.FetchingHook):
             path = os.path.join(self._run.directory, f'step {self._step} (in memory)')
             values = run_context.session.run(self._variables)
             with self._run.output_errors.collect('an evaluation'):  # A test file may have changed.
-                precision = self._evaluate(checkpoint.Checkpoint(path, int(self._step), values))
-                if self._target_precision and precision >= self._target_precision:
-                    self._print_time_to_target()
-                    run_context.request_stop()
-
-    def _print_time_to_target(self):
-        seconds = time.monotonic() - self._start
-        print(
-            f'Precision {self._target_precision:g} is reached at step {self._step}, {seconds:.1f} s after the start of this '
-            f'training (evaluations: {self._evaluation_secs:.1f} s)'
-        )
+                self._evaluate(checkpoint.Checkpoint(path, int(self._step), values))
+            if self._has_reached_target:
+                run_context.request_stop()
 
     def evaluate_last(self):
         """Evaluate the last checkpoint of the run, unless it is already evaluated."""
@@ -89,9 +83,11 @@ class EvalHook(session_hooks.FetchingHook):
             last = checkpoint.read_latest(self._run.directory)
             if last and last.step != self._evaluated:
                 self._evaluate(last)
+        if self._target_precision and not self._has_reached_target:
+            print(f'Precision {self._target_precision:g} is not reached')
 
     def _evaluate(self, ckpt):
-        """Evaluate a Checkpoint, print and write the precision, and return it."""
+        """Evaluate a Checkpoint, print and write the precision, compare it with the target."""
         start = time.monotonic()
         if self._evaluator is None:
             self._evaluator = evaluation.Evaluator(self._split, self._device)
@@ -109,4 +105,9 @@ class EvalHook(session_hooks.FetchingHook):
                 self._run.keep_best(ckpt, precision)
                 if precision == self._best_precision:
                     self._run.output_errors.remove('the best checkpoint')
-        return precision
+        if self._target_precision and precision >= self._target_precision and self._start:
+            self._has_reached_target = True
+            print(
+                f'Precision {self._target_precision:g} is reached at step {result.step}, {time.monotonic() - self._start:.1f} s '
+                f'after the start of this training (evaluations: {self._evaluation_secs:.1f} s)'
+            )

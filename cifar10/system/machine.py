@@ -151,9 +151,11 @@ def compute_dtype(choice, is_gpu):
     """
     if choice == 'auto':
         is_fast = not is_gpu and _BFLOAT16_INSTRUCTIONS & set(_cpu_info('flags').split())
-        uses_onednn = os.environ.get('TF_ENABLE_ONEDNN_OPTS') != '0'
-        choice = 'bfloat16' if is_fast and uses_onednn and _has_bfloat16_kernels() else 'float32'
-    elif choice == 'bfloat16' and not _has_bfloat16_kernels():
+        # TensorFlow reads the variable in the same way.
+        no_onednn = os.environ.get('TF_ENABLE_ONEDNN_OPTS', '').lower() in ('0', 'false')
+        has_fast_kernels = is_fast and not no_onednn and _has_bfloat16_kernels()
+        return tf.bfloat16 if has_fast_kernels else tf.float32
+    if choice == 'bfloat16' and not _has_bfloat16_kernels():
         raise UserError(
             f'`compute_dtype=bfloat16` does not work with TensorFlow {tf.__version__}: install a newer version, or leave it out'
         )

@@ -39,6 +39,11 @@ def _given(*words):
     return _parsed(words, cluster_flags.cluster_from_flags)
 
 
+def test_a_target_in_a_cluster():
+    with pytest.raises(UserError, match='^--target_precision does not work in a cluster, '):
+        _parsed([*HOSTS, *TASK, '--target_precision=0.5'], cluster_flags.check)
+
+
 def test_flags_alone():
     assert _given(*HOSTS + TASK) == (CLUSTER, Task('worker', 1))
 

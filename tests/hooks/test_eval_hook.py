@@ -165,6 +165,19 @@ def test_a_run_stops_at_its_target(tmp_path, data_dir, capsys, monkeypatch):
     assert next(precisions) == 0.8  # The last checkpoint is not evaluated again.
 
 
+@pytest.mark.parametrize(
+    'precision, text',
+    [(0.6, 'reached at step 3, 0.0 s after '), (0.59, 'not reached')],
+)
+def test_the_target_at_the_last_step(tmp_path, data_dir, capsys, monkeypatch, precision, text):
+    """The last step is evaluated after the session."""
+    monkeypatch.setattr(session_hooks.time, 'monotonic', lambda: 1000.0)
+    monkeypatch.setattr(Metrics, 'precision', property(lambda metrics: precision))
+    monkeypatch.setattr(evaluation, 'format_result', lambda result: '')
+    _train(tmp_path, data_dir, 3, eval_every=3, target_precision=0.6)
+    assert f'\nPrecision 0.6 is {text}' in capsys.readouterr().out
+
+
 @pytest.mark.parametrize('precision, is_missing', [(0.4, True), (0.6, False)])
 def test_a_best_checkpoint_that_cannot_be_kept(
     tmp_path, data_dir, monkeypatch, precision, is_missing
