@@ -176,9 +176,10 @@ def test_a_step_equals_numpy_with_rounded_numbers():
     padded = np.pad(x, [(0, 0), (2, 2), (2, 2), (0, 0)])
     windows = [padded[:, i : i + 12, j : j + 12] for i in range(5) for j in range(5)]
     products = [np.einsum('nyxi,nyxo->io', window, dy) for window in windows]
-    np.testing.assert_allclose(
-        dw.reshape(25, 64, 64), products, rtol=2**-8, atol=2**-8 * np.abs(products).max()
-    )
+    # Without oneDNN, partial sums are rounded, too.
+    differences = dw.reshape(25, 64, 64) - products
+    assert np.linalg.norm(differences) < 2**-6 * np.linalg.norm(products)
+    assert np.abs(differences).max() < 2**-5 * np.abs(products).max()
 
 
 def _train(data_dir, train_dir, compute_dtype, max_steps):
