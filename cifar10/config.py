@@ -72,9 +72,9 @@ class HParams:
     batch_size: int = setting(128, 'Examples per tower per step', low=1, high=2**20)
     compute_dtype: str = setting(
         'float32',
-        'Type of the factors in the convolutional layers: float32, bfloat16, or auto (bfloat16 on a processor '
-        'with AVX512_BF16 or AMX, else float32)',
-        choices=['float32', 'bfloat16', 'auto'],
+        'Type of the factors in the convolutional layers: float32, auto (bfloat16 on a processor with AVX512_BF16 or AMX, '
+        'else float32) or bfloat16',
+        choices=['float32', 'auto', 'bfloat16'],
     )
     initial_learning_rate: float = setting(
         0.1,
@@ -156,6 +156,13 @@ class HParams:
     moving_average_fraction: float = setting(
         0.0,
         'If F > 0, the decay of the moving averages is 1 - 1 / (F * steps of the run)',
+        low=0,
+        high=1,
+    )
+    crop_range: float = setting(
+        1.0,
+        'Largest distance between the centers of a training image and its random crop, as a fraction of the '
+        'possible distance',
         low=0,
         high=1,
     )

@@ -15,7 +15,7 @@ class Distortions(NamedTuple):
     """Random distortions of n images."""
 
     rows: tf.Tensor  # int32 [n], 0 to 32 - image_size: first row of each crop
-    columns: tf.Tensor  # int32 [n], 0 to 32 - image_size: first column of each crop
+    columns: tf.Tensor  # int32 [n], likewise: first column of each crop
     flip: tf.Tensor  # bool [n], True (probability 1/2) mirrors the image
     contrast_factors: tf.Tensor  # float32 [n]
 
@@ -29,9 +29,11 @@ def sample(n, hparams=CLASSIC, image_size=IMAGE_SIZE):
       image_size: height and width of the crops, up to 32.
     """
     contrast = hparams.contrast
+    last = HEIGHT - image_size  # possible row and column; images are square
+    first = round(last / 2 * (1 - hparams.crop_range))
     return Distortions(
-        rows=tf.random_uniform([n], maxval=HEIGHT - image_size + 1, dtype=tf.int32),
-        columns=tf.random_uniform([n], maxval=WIDTH - image_size + 1, dtype=tf.int32),
+        rows=tf.random_uniform([n], first, last - first + 1, tf.int32),
+        columns=tf.random_uniform([n], first, last - first + 1, tf.int32),
         flip=tf.random_uniform([n]) < 0.5,
         contrast_factors=tf.random_uniform([n], 1 - contrast, 1 + contrast),
     )

@@ -111,6 +111,17 @@ def test_crops_of_another_size(size):
     np.testing.assert_allclose(cropped[0], expected, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    'crop_range, size, offsets',
+    [(1.0, 24, range(9)), (0.75, 24, range(1, 8)), (0.0, 24, [4]), (0.5, 16, range(4, 13))],
+)
+def test_the_range_of_crops(crop_range, size, offsets):
+    hparams = dataclasses.replace(CLASSIC, crop_range=crop_range)
+    with tf.Session() as session:
+        sampled = session.run(distortions.sample(1000, hparams, size))
+    assert set(sampled.rows) == set(sampled.columns) == set(offsets)
+
+
 def test_the_contrast_reaches_training_images(data_dir, monkeypatch):
     monkeypatch.setattr(distortions, '_standardize', lambda images, contrast: contrast)
     default, none, strong = [
