@@ -165,7 +165,7 @@ def _conv_layers(x, dtype):
     if dtype == x.dtype:
         x = _max_pool(x, 'pool1')
     else:
-        # Bias and relu commute with the maximum. So only the largest sums are converted.
+        # Bias and relu commute with the maximum, so it is enough to convert the largest sums.
         with tf.name_scope('pool1'):
             x = _relu(_max_pool(sums, 'max_pool'), biases, 'relu')
     x = local_response_normalization(x, 'norm1')

@@ -55,8 +55,8 @@ class Muon(tf.train.MomentumOptimizer):
         learning_rate,
         momentum,
         matrix_learning_rate,
-        matrix_weight_decay=0.0,
-        matrix_weight_rms=0.0,
+        matrix_weight_decay,
+        matrix_weight_rms,
     ):
         """Create the optimizer.
 
