@@ -194,7 +194,6 @@ CLASSIC = HParams()
 FAST = HParams(
     recipe='fast',
     optimizer='muon',
-    compute_dtype='auto',
     initial_learning_rate=0.05,
     schedule='linear',
     warmup_epochs=3.0,

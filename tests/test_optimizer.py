@@ -46,7 +46,6 @@ def test_recipes():
         CLASSIC,
         recipe='fast',
         optimizer='muon',
-        compute_dtype='auto',
         initial_learning_rate=0.05,
         schedule='linear',
         warmup_epochs=3.0,

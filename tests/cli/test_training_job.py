@@ -136,7 +136,7 @@ def test_how_a_recipe_differs(data_dir, capsys):
 
     assert told(dataclasses.replace(BEST, optimizer='momentum')) == (
         'best; differences from classic: optimizer momentum (classic: gradient_descent), '
-        'schedule linear (classic: staircase), compute_dtype auto (classic: float32), initial_learning_rate 0.05 (classic: 0.1), '
+        'schedule linear (classic: staircase), initial_learning_rate 0.05 (classic: 0.1), '
         'momentum 0.9 (not in classic), warmup_epochs 5.0 (not in classic), '
         'epochs 100.0 (classic: inf), fc_weight_decay 0.0 (classic: 0.004), '
         'label_smoothing 0.1 (classic: 0.0), moving_average_fraction 0.02 (classic: 0.0), '
