@@ -46,17 +46,28 @@ def test_recipes():
         CLASSIC,
         recipe='fast',
         optimizer='muon',
+        compute_dtype='auto',
         initial_learning_rate=0.05,
+        matrix_weight_decay=0.0,
+        matrix_weight_rms=0.04,
         schedule='linear',
-        warmup_epochs=3.0,
-        epochs=32.0,
+        warmup_epochs=2.0,
+        epochs=25.0,
         fc_weight_decay=0.0,
         label_smoothing=0.1,
         moving_average_fraction=0.02,
+        crop_range=0.75,
         contrast=0.0,
     )
     assert BEST == dataclasses.replace(
-        FAST, recipe='best', matrix_weight_decay=1.5, warmup_epochs=5.0, epochs=100.0
+        FAST,
+        recipe='best',
+        compute_dtype='float32',
+        matrix_weight_decay=1.5,
+        matrix_weight_rms=0.0,
+        warmup_epochs=5.0,
+        epochs=100.0,
+        crop_range=1.0,
     )
     assert RECIPES == {'classic': CLASSIC, 'fast': FAST, 'best': BEST}
     assert list(RECIPES) == HPARAMS['recipe'].metadata['choices']

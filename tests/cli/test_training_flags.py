@@ -85,7 +85,7 @@ def test_every_hyperparameter_reaches_the_job(data_dir, name):
     fast = dataclasses.asdict(FAST)
     given = [f'--{field}={x}' for field, x in expected.items() if x != fast[field]]
     if name == 'epochs':
-        expected['warmup_epochs'] = round(value * 3 / 32, 9)
+        expected['warmup_epochs'] = round(value * FAST.warmup_epochs / FAST.epochs, 9)
     _parse('--data_dir=' + data_dir, '--recipe=fast', *given)
     assert dataclasses.asdict(training_job.job_from_flags().hparams) == expected
 
@@ -174,11 +174,11 @@ def test_a_flag_without_effect(name):
 @pytest.mark.parametrize(
     'args, warmup_epochs',
     [
-        (['--recipe=fast', '--epochs=10'], 0.9375),
-        (['--recipe=fast', '--epochs=0.3'], 0.028125),
+        (['--recipe=fast', '--epochs=12.5'], 1),
+        (['--recipe=fast', '--epochs=0.25'], 0.02),
         (['--recipe=fast', '--epochs=10', '--warmup_epochs=1.5'], 1.5),
         (['--schedule=linear', '--epochs=10'], 0),
-        (['--recipe=fast', '--schedule=staircase', '--epochs=10'], 3),
+        (['--recipe=fast', '--schedule=staircase', '--epochs=10'], 2),
     ],
 )
 def test_the_warm_up_is_a_share_of_the_run(args, warmup_epochs):
@@ -190,9 +190,9 @@ def test_the_warm_up_is_a_share_of_the_run(args, warmup_epochs):
     [
         (['--epochs=40'], dataclasses.replace(FAST, warmup_epochs=1.5, epochs=10.0), 1.5),
         (['--epochs=10', '--warmup_epochs=0.5'], FAST, 0.5),
-        (['--epochs=10'], BEST, 0.9375),
-        (['--schedule=staircase'], dataclasses.replace(FAST, warmup_epochs=1.5), 3),
-        (['--epochs=10'], dataclasses.replace(FAST, schedule='staircase'), 0.9375),
+        (['--epochs=12.5'], BEST, 1),
+        (['--schedule=staircase'], dataclasses.replace(FAST, warmup_epochs=1.5), 2),
+        (['--epochs=12.5'], dataclasses.replace(FAST, schedule='staircase'), 1),
     ],
 )
 def test_a_resumed_run_keeps_its_warm_up(args, recorded, warmup_epochs):
@@ -200,8 +200,8 @@ def test_a_resumed_run_keeps_its_warm_up(args, recorded, warmup_epochs):
 
 
 def test_a_resumed_run_that_would_end_within_its_warm_up():
-    with messages.raises('^--epochs=2 ends .* warm-up of 3 epochs: give more --epochs, '):
-        hparams('--recipe=fast', '--epochs=2', recorded=FAST)
+    with messages.raises('^--epochs=1 ends .* warm-up of 2 epochs: give more --epochs, '):
+        hparams('--recipe=fast', '--epochs=1', recorded=FAST)
 
 
 @pytest.mark.parametrize(

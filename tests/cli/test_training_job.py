@@ -109,7 +109,7 @@ def test_when_it_is_evaluated(data_dir, capsys, eval_every, text):
         (
             FAST,
             1,
-            'rises to 0.05 in 3 epochs, then falls to 0 at epoch 32 (step 12500) ',
+            'rises to 0.05 in 2 epochs, then falls to 0 at epoch 25 (step 9766) ',
             1,
         ),
         (
