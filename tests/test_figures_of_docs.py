@@ -69,24 +69,20 @@ def test_recipes():
         'classic': 1,
         'fast': 3,
         'best': 1,
-        'momentum': 1,
     }
     rows = re.findall(
-        r'^\| `(\w+)`(, with (momentum))?.*? \| (\d+) \| ([\d.]+).*?\| ([\d.]+)',
-        pages.read('results.md'),
-        re.MULTILINE,
+        r'^\| `(\w+)` \| (\d+) \|.*?\| (0\.\d+)', pages.read('results.md'), re.MULTILINE
     )
     wanted = {  # The last row of a recipe is the longest run.
-        momentum or recipe: (int(epochs), float(minutes), float(precision))
-        for recipe, _, momentum, epochs, minutes, precision in rows
+        recipe: (int(epochs), float(precision)) for recipe, epochs, precision in rows
     }
     assert set(wanted) == set(groups)
     for recipe, epochs, precision in re.findall(
         r'^\| `(\w+)`.* \| (\d+) \| (0\.\d+) \|$', pages.read('README.md'), re.MULTILINE
     ):
-        assert wanted[recipe][::2] == (int(epochs), float(precision))
+        assert wanted[recipe] == (int(epochs), float(precision))
     texts = _committed('recipes')
     for recipe, group in groups.items():
-        epochs, minutes, precision = (statistics.mean(column) for column in zip(*group))
-        assert (round(epochs), round(minutes, 1), round(precision, 3)) == wanted[recipe]
-        assert any(t.endswith(f': {precision:.3f} after {minutes:.1f} minutes') for t in texts)
+        epochs, precision = (statistics.mean(column) for column in zip(*group))
+        assert (round(epochs), round(precision, 3)) == wanted[recipe]
+        assert any(t.endswith(f': {precision:.3f} after {epochs:.0f} epochs') for t in texts)

@@ -106,28 +106,26 @@ def step_timeline():
 
 
 def recipes():
-    """Draw the precision of each recipe against the minutes of training."""
+    """Draw the precision of each recipe against the epochs of training."""
     axes = chart(420, left=75)
     styles = {
         'classic': (BLUE, '-', 'classic'),
         'fast': (RED, '-', 'fast, three seeds'),
         'best': (GREEN, '--', 'best'),
-        'momentum': ('black', ':', 'fast, with momentum instead of Muon'),
     }
     curves = collections.defaultdict(list)
     for row in measurements('recipes.csv'):
-        curves[row['recipe'], row['seed']].append((float(row['minutes']), float(row['precision'])))
+        curves[row['recipe'], row['seed']].append((float(row['epochs']), float(row['precision'])))
     for recipe, (color, line, name) in styles.items():
         group = [points for (other, _), points in curves.items() if other == recipe]
         precision = statistics.mean(points[-1][1] for points in group)
-        minutes = statistics.mean(points[-1][0] for points in group)
-        label = f'{name}: {precision:.3f} after {minutes:.1f} minutes'
+        label = f'{name}: {precision:.3f} after {group[0][-1][0]:.0f} epochs'
         for i, points in enumerate(group):
             axes.plot(*zip(*points), color=color, ls=line, lw=2, label='' if i else label)
             axes.plot(*points[-1], 'o', color=color, ms=6)
-    ticks = [1, 2, 5, 10, 20, 50]
-    axes.set(xscale='log', xlabel='minutes of training', ylabel='precision @ 1')
-    axes.set(xlim=(0.8, 85), ylim=(0.58, 0.86))
+    ticks = [2, 5, 10, 20, 50, 100, 200]
+    axes.set(xscale='log', xlabel='epochs', ylabel='precision @ 1')
+    axes.set(xlim=(2, 300), ylim=(0.58, 0.86))
     axes.set_xticks(ticks)
     axes.set_xticklabels([str(tick) for tick in ticks])
     axes.minorticks_off()

@@ -49,7 +49,8 @@ def test_the_variables_of_one_gpu(data_dir, monkeypatch):
 
 def _parse(*args):
     flags.FLAGS.unparse_flags()
-    flags.FLAGS(['a script', *args])
+    # A run in the default directory would be resumed.
+    flags.FLAGS(['a script', '--train_dir=/nowhere', *args])
 
 
 def test_the_devices_reach_the_job(data_dir):
