@@ -98,7 +98,7 @@ class HParams:
     )
     matrix_weight_decay: float = setting(
         0.75,
-        'Weight decay of the hidden layers per step, as a multiple of their learning rate',
+        'Weight decay of the hidden layers per step, as a multiple of their learning rate; without effect with `matrix_weight_rms`',
         low=0,
         high=_HUGE,
         only_with=('optimizer', ['muon']),

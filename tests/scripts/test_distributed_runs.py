@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from cifar10.config import FAST
 from cifar10.distributed import launcher
 from cifar10.runs import checkpoint
 from tests.helpers import clusters, data_sets, events, programs
@@ -127,7 +128,7 @@ def test_a_resumed_run_keeps_its_warm_up(tmp_path, make_cluster):
     shutil.copytree(str(tmp_path / 'run'), str(tmp_path / 'other'))
     for directory, warmup_epochs in [('run', 0.5), ('other', 0.25)]:
         record = json.loads((tmp_path / directory / 'run.json').read_text())
-        assert record['warmup_epochs'] == 3 / 32
+        assert record['warmup_epochs'] == FAST.warmup_epochs / FAST.epochs
         (tmp_path / directory / 'run.json').write_text(
             json.dumps(dict(record, warmup_epochs=warmup_epochs))
         )
