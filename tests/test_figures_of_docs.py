@@ -85,4 +85,7 @@ def test_recipes():
     for recipe, group in groups.items():
         epochs, precision = (statistics.mean(column) for column in zip(*group))
         assert (round(epochs), round(precision, 3)) == wanted[recipe]
+        least, greatest = min(group)[1], max(group)[1]
+        if len(group) > 1:
+            assert f'{precision:.3f} ({least:.3f}–{greatest:.3f})' in pages.read('results.md')
         assert any(t.endswith(f': {precision:.3f} after {epochs:.0f} epochs') for t in texts)

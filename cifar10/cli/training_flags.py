@@ -246,7 +246,7 @@ def _with_warmup(hparams, recorded):
     recipe = RECIPES[hparams.recipe]
     if not (recorded.schedule_ends and recorded.recipe == hparams.recipe):
         share = recipe.warmup_epochs / recipe.epochs
-        # removes the rounding error of 0.3 * 2 / 25
+        # removes the rounding error of 0.7 * 2 / 25
         return dataclasses.replace(hparams, warmup_epochs=round(share * hparams.epochs, 9))
     if recorded.warmup_epochs >= hparams.epochs:
         raise UserError(
