@@ -100,7 +100,7 @@ def test_a_port_in_use(trainer, capsys):
     """All tasks get other ports, and keep --fresh."""
     one = trainer(
         "if start: sys.exit(0)\nif task == 'worker 0': wait_for()\nwait_for_all()\n"
-        "print('error: ps 0 cannot listen: x', file=sys.stderr); sys.exit(int(task == 'worker 1'))"
+        "if task == 'worker 1': sys.exit('error: ps 0 cannot listen: x')"
     )
     assert launch(one, 1, 2, max_restarts=1, flags=['--fresh']) == 0
     assert one.tasks() == 2 * ['ps 0'] + 2 * ['worker 0'] + 2 * ['worker 1']
