@@ -282,7 +282,8 @@ class RunSettings:
     )
     deterministic: bool = setting(
         False,
-        'Make runs of the same command on one machine equal, bit for bit. Needs `seed`; CPU only',
+        'Make runs of the same command on one machine equal, bit for bit, also if they are stopped and resumed. Needs '
+        '`seed`; CPU only',
     )
     log_device_placement: bool = setting(False, 'Print the device of every operation')
 

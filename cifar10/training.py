@@ -77,6 +77,13 @@ class Job(NamedTuple):
             last_step=min(self.settings.max_steps, optimizer.num_steps(endless, self.hparams))
         )
 
+    def num_used_batches(self, step):
+        """Return how many batches of its input this process has used before it resumes at a step.
+
+        The input of a run that is not deterministic starts anew: 0.
+        """
+        return step * self.num_towers if self.settings.deterministic else 0
+
     @property
     def record(self):
         """The record of the run, see run_record.
@@ -93,6 +100,10 @@ class Job(NamedTuple):
             last_step=self.run_length.last_step,
             seed=self.settings.seed,
             deterministic=self.settings.deterministic,
+            tensorflow=tf.__version__,
+            processor=machine.cpu_name(),
+            onednn=machine.allows_onednn(),
+            num_sub_batches=self.num_sub_batches,
         )
 
     @property
@@ -148,13 +159,15 @@ class Step:
             self.loss = tf.divide(tf.add_n(losses), float(len(losses)), name='loss')
 
 
-def set_seed(seed, first_step, worker_index=0):
-    """Seed the default graph, unless `seed` is None.
+def set_seed(settings, first_step, worker_index=0):
+    """Seed the default graph, if the RunSettings have a seed.
 
-    Each resumed run and each worker of a cluster gets its own seed.
+    Each worker of a cluster gets its own seed. So does each resumed run, unless it is
+    deterministic: that one replays the input from the first step, see session_hooks.ReplayHook.
     """
-    if seed is not None:
-        tf.set_random_seed(seed + first_step + _SEEDS_PER_WORKER * worker_index)
+    if settings.seed is not None:
+        shift = 0 if settings.deterministic else first_step
+        tf.set_random_seed(settings.seed + shift + _SEEDS_PER_WORKER * worker_index)
 
 
 def is_complete(job, first_step, run):

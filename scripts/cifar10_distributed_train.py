@@ -77,7 +77,7 @@ def train(job, run, worker):
     if training.is_complete(job, worker.first_step, run):
         return None
     with tf.Graph().as_default(), tf.device(worker.device):
-        training.set_seed(settings.seed, worker.first_step, worker.task.index)
+        training.set_seed(settings, worker.first_step, worker.task.index)
         model.set_num_sub_batches(job.num_sub_batches)
         images, labels = cifar10_input.distorted_inputs(
             job.dataset, hparams.batch_size, job.input_settings
@@ -111,8 +111,9 @@ def train(job, run, worker):
             *update.hooks,
             session_hooks.WorkerStopAtStepHook(step, run_length.last_step),
             session_hooks.QueueFillHook(stop_request),
+            session_hooks.ReplayHook(queue, job.num_used_batches(worker.first_step), stop_request),
             nan_hook,
-            session_hooks.LoggingHook(step, run_length, settings.log_frequency),
+            session_hooks.LoggingHook(step, run, run_length, settings.log_frequency),
         ]
         if run:  # The chief writes the files of the run.
             evaluation_hook = eval_hook.EvalHook(

@@ -58,7 +58,7 @@ def train(job, run):
     if training.is_complete(job, run.saved_step, run):
         return
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        training.set_seed(settings.seed, run.saved_step)
+        training.set_seed(settings, run.saved_step)
         model.set_num_sub_batches(job.num_sub_batches)
         images, labels = cifar10_input.distorted_inputs(
             job.dataset, hparams.batch_size, job.input_settings
@@ -82,8 +82,9 @@ def train(job, run):
         hooks = [  # TensorFlow calls them in this order, before and after each step and at the end.
             tf.train.StopAtStepHook(last_step=run_length.last_step),
             session_hooks.QueueFillHook(stop_request),
+            session_hooks.ReplayHook(queue, job.num_used_batches(run.saved_step), stop_request),
             nan_hook,
-            session_hooks.LoggingHook(step, run_length, settings.log_frequency),
+            session_hooks.LoggingHook(step, run, run_length, settings.log_frequency),
             checkpoint_hooks.DirectoryHook(run),
             session_hooks.SummaryHook(step, run, run_length, settings.save_summaries_steps),
             checkpoint_hooks.CheckpointSaverHook(

@@ -4,6 +4,10 @@
 It is not a pytest test. It needs Linux; as root it also fills a small disk.
 
   python tests/soak.py --minutes=60
+  python tests/soak.py --minutes=60 --replay=1
+
+With --replay, deterministic runs of so many towers are killed at random moments, until the time is
+over; each end is compared with that of a run that is not killed.
 
 It exits with status 1 at the first broken promise. --seed=N with the printed number repeats its
 random choices, although not at the same times.
@@ -28,6 +32,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from cifar10.system import directories  # noqa: E402
 from tests.helpers import messages  # noqa: E402
 from tests.helpers.soaking.process import STEP, Violation, wait  # noqa: E402
+from tests.helpers.soaking.replay import ReplaySoak  # noqa: E402
 from tests.helpers.soaking.session import SUMMARY_STEPS, Soak, fingerprint  # noqa: E402
 
 DISK_BYTES = 256 * 2**20
@@ -322,17 +327,38 @@ def _soak(soak, faults, minutes):
             print(f'{name}: {count}', flush=True)
 
 
+def _replay(base, args):
+    """Stop and compare deterministic runs until the time is over; return the exit status."""
+    print(f'--seed={args.seed}, in {base}', flush=True)
+    soak, end = ReplaySoak(base, random.Random(args.seed), args.replay), time.monotonic()
+    end += 60 * args.minutes
+    try:
+        while time.monotonic() < end:
+            soak.run()
+            print(dict(soak.counts), flush=True)
+    except Violation as error:
+        print(f'VIOLATED (--seed={args.seed}): {error}')
+        return 1
+    finally:
+        soak.trainer.kill()
+    shutil.rmtree(base)
+    return 0
+
+
 def main():
     """Parse the command line and prepare the directory; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--minutes', type=float, default=60)
     parser.add_argument('--seed', type=int, default=random.randrange(10**6))
+    parser.add_argument('--replay', type=int, help='number of towers of deterministic runs')
     parser.add_argument('--faults', help='names of faults, separated by commas')
     args = parser.parse_args()
     # Trainers would inherit ignored signals, as in a background job or under nohup.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, lambda *_: None)
     base = tempfile.mkdtemp(prefix='soak-')
+    if args.replay:
+        return _replay(base, args)
     disk = os.path.join(base, 'disk')
     os.mkdir(disk)
     mount = ['mount', '-t', 'tmpfs', '-o', f'size={DISK_BYTES}', 'soak', disk]

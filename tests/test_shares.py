@@ -5,6 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, training
+from cifar10.config import RunSettings
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.input import InputSettings, Shard
@@ -48,12 +49,12 @@ def test_a_shuffle_queue_for_each_share(data_dir, graph):
     assert reader.get_attr('record_bytes') == 60 // 6 * 3073
 
 
-def _order(data_dir, worker, first_step=0):
+def _order(data_dir, worker):
     """Return the indices, in the files of 300 images, that one worker of two draws."""
     paths = dataset.read(data_dir).train.paths
     known = {image.tobytes(): i for i, image in enumerate(oracle.read_records(paths)[1])}
     with tf.Graph().as_default():
-        training.set_seed(3, first_step, worker)
+        training.set_seed(RunSettings(seed=3), 0, worker)
         _, images = cifar10_input.shuffled_records(
             data_sets.records(paths),
             150,

@@ -257,9 +257,9 @@ def test_a_directory_that_is_moved_at_the_end(run, tmp_path):
     assert not (tmp_path / 'run').exists()
 
 
-def _random_numbers(seed, first_step, worker=0):
+def _random_numbers(seed, first_step, worker=0, deterministic=False):
     with tf.Graph().as_default(), tf.Session() as session:
-        training.set_seed(seed, first_step, worker)
+        training.set_seed(RunSettings(seed=seed, deterministic=deterministic), first_step, worker)
         return session.run(tf.random_uniform([3])).tolist()
 
 
@@ -268,6 +268,12 @@ def test_the_seed():
     assert _random_numbers(3, 10, 2) == _random_numbers(3, 10, 2)
     given = [(3, 0), (4, 0), (None, 0), (None, 0)]
     assert len({tuple(_random_numbers(*each)) for each in given}) == 4
+
+
+def test_a_deterministic_run_keeps_its_seed():
+    given = [(3, 0, 0, True), (3, 7, 0, True), (3, 7, 1, True), (4, 0, 0, True), (3, 7, 0, False)]
+    drawn = [tuple(_random_numbers(*each)) for each in given]
+    assert drawn[0] == drawn[1] and len(set(drawn)) == 4
 
 
 def test_seeds_of_workers_are_far_apart():

@@ -133,12 +133,18 @@ def _plan_lines(job, first_step, is_single_process):
         )
     if settings.seed is not None:
         fixed = (
-            'deterministic on this machine'
+            _determinism(first_step)
             if settings.deterministic
             else 'for initial values and distortions, not for the order of the examples'
         )
         lines.append(f'Seed: {settings.seed}, {fixed}')
     return lines
+
+
+def _determinism(first_step):
+    """Return the description of a deterministic run that starts at a global step."""
+    replay = f', the input of the first {first_step} steps is replayed' if first_step else ''
+    return 'deterministic on this machine' + replay
 
 
 def _placement(job, is_single_process):

@@ -14,7 +14,10 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input
 from cifar10.report import tensorboard
+from cifar10.runs import event_file
 from cifar10.system import signals
+
+_REPLAY_PRINT_SECS = 2
 
 
 def should_trigger(step, last_triggered_step, every_n_steps):
@@ -111,6 +114,47 @@ class QueueFillHook(tf.train.SessionRunHook):
             coord.wait_for_stop(timeout=0.05)
 
 
+class ReplayHook(tf.train.SessionRunHook):
+    """Hook that skips the batches of the steps before the checkpoint of a deterministic run.
+
+    The graph's seed fixes the sequence of the batches, so the run continues with its next batch.
+    TensorFlow has none: it does not save the state of an input.
+    """
+
+    def __init__(self, queue, num_batches, stop_request):
+        """Make the hook.
+
+        Args:
+          queue: the prefetch queue.
+          num_batches: the number of batches to skip.
+          stop_request: a signals.StopRequest; its signal ends the replay.
+        """
+        self._queue, self._num_batches = queue, num_batches
+        self._stop_request = stop_request
+
+    def begin(self):
+        """Add an operation that removes a batch. Earlier operations keep their seeds."""
+        if self._num_batches:
+            with tf.name_scope('replay'):
+                self._skip = tf.group(*self._queue.dequeue())
+
+    def after_create_session(self, session, coord):
+        """Skip the batches, until a signal or an error of the input; print the progress."""
+        next_print = time.monotonic()
+        for i in range(self._num_batches):
+            if self._stop_request.received_signal:
+                return
+            if time.monotonic() >= next_print:
+                print(
+                    f'Replaying the input: {i} of the {self._num_batches} batches before the checkpoint'
+                )
+                next_print = time.monotonic() + _REPLAY_PRINT_SECS
+            try:
+                session.run(self._skip)
+            except (tf.errors.OutOfRangeError, tf.errors.CancelledError):
+                return  # The first step raises the error of the thread that fills the queue.
+
+
 class LoggingHook(FetchingHook):
     """Hook that prints a log line every `every_n_steps` steps and at the end.
 
@@ -118,9 +162,17 @@ class LoggingHook(FetchingHook):
     previous line. tf.train.LoggingTensorHook prints only tensors.
     """
 
-    def __init__(self, step, run_length, every_n_steps):
+    def __init__(self, step, run, run_length, every_n_steps):
+        """Make the hook.
+
+        Args:
+          step: a training.Step.
+          run: a Run; None for a worker that is not the chief.
+          run_length: a RunLength.
+          every_n_steps: steps between two lines.
+        """
         super().__init__([step.global_step, step.loss])
-        self._run_length = run_length
+        self._run, self._run_length = run, run_length
         self._every_n_steps = every_n_steps
         self._pending_results = None
 
@@ -151,6 +203,10 @@ class LoggingHook(FetchingHook):
         left = max(0, run_length.last_step - step) * self._sec_per_step(
             min(1, len(self._lines) - 2)
         )
+        if self._run and self._run.record['deterministic']:
+            if self._run.is_written(event_file.LOG_LINE, step):
+                return
+            self._run.summary_writer.add_log_line(step)  # first: a killed run repeats no line
         print(
             f'{datetime.datetime.now().isoformat(" ", "microseconds")}: step {step}, loss = {loss:.2f} '
             f'({run_length.examples_per_step / sec_per_step:.1f} examples/sec; {sec_per_step:.3f} sec/batch), epoch '
@@ -203,7 +259,8 @@ class SummaryHook(tf.train.SessionRunHook):
     def after_create_session(self, session, coord):
         """Write the plan and the hyperparameters; start the timer."""
         self._step = self._last_written_step = session.run(tf.train.get_global_step())
-        tensorboard.write_session_start(self._run.summary_writer, self._step)
+        last_step = max([self._step, *self._run.written_steps.values()])
+        tensorboard.write_session_start(self._run.summary_writer, last_step)
         for summary in tensorboard.run_start_summaries(self._run.plan, self._run.record):
             self._run.summary_writer.add_summary(summary, self._step)
         self._run.summary_writer.output_errors = self._run.output_errors
@@ -226,7 +283,7 @@ class SummaryHook(tf.train.SessionRunHook):
         before = self._step
         self._step, *serialized = run_values.results
         self._latest_num_steps = self._step - before
-        if serialized:
+        if serialized and not self._run.is_written(tensorboard.EPOCH, self._step):
             now = time.monotonic()
             sec_per_step = (now - self._last_written_time) / (self._step - self._last_written_step)
             self._last_written_time, self._last_written_step = now, self._step

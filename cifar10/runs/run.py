@@ -22,6 +22,9 @@ class Run:
       directory: the absolute path.
       record: a dict, see run_record.
       resumed: the Checkpoint from which training resumes; None for a new run.
+      written_steps: a dict from each kind of output, see event_file.last_steps, to its last step. A
+        resumed deterministic run repeats steps after the checkpoint, but not their outputs. Empty
+        for other runs.
       checkpoints: paths of its checkpoints, oldest first; a tf.train.Saver deletes the oldest.
       summary_writer: an event_file.SummaryWriter.
       output_errors: the errors.OutputErrors.
@@ -30,9 +33,9 @@ class Run:
 
     plan = None
 
-    def __init__(self, lock, directory, record, resumed):
+    def __init__(self, lock, directory, record, resumed, written_steps):
         """Create the run in a directory with this directories.Lock."""
-        self._lock = lock
+        self._lock, self.written_steps = lock, written_steps
         self.directory, self.record, self.resumed = directory, record, resumed
         self.checkpoints = checkpoint_files.listed_checkpoints(
             directory, resumed.path if resumed else None
@@ -48,6 +51,10 @@ class Run:
     def check_directory(self):
         """Raise UserError if the directory has been moved."""
         self._lock.check()
+
+    def is_written(self, kind, step):
+        """Return True if an output of this kind exists for a step that is repeated."""
+        return step <= self.written_steps.get(kind, 0)
 
     def newest_checkpoint(self):
         """Return the path of the newest checkpoint, for messages."""
@@ -67,6 +74,11 @@ class Run:
         variables = {variable.op.name: variable for variable in tf.global_variables()}
         checkpoint.check_fits(resumed, variables)
         print(f'Resuming from {resumed.path}, step {resumed.step}')
+        last_step = max(self.written_steps.values(), default=0)
+        if last_step > resumed.step:
+            print(
+                f'Steps {resumed.step + 1} to {last_step} are repeated: their log lines and summaries exist'
+            )
 
         def restore(scaffold, session):
             for name, variable in variables.items():
@@ -147,12 +159,14 @@ def open_run(train_dir, record, fresh=False):
             _move_aside(train_dir)
         directories.make(train_dir)
     with directories.Lock(train_dir, busy_message) as lock:
-        resumed = checkpoint.read_latest(train_dir)
+        resumed, written_steps = checkpoint.read_latest(train_dir), {}
         if resumed:
-            run_record.check_resumable(train_dir, record)
+            is_unchanged = run_record.check_resumable(train_dir, record)
+            if is_unchanged and record['deterministic']:
+                written_steps = event_file.last_steps(train_dir)
             record = dict(record, best=run_record.read(train_dir).get('best'))
         checkpoint_files.remove_unfinished(train_dir)
-        run = Run(lock, train_dir, record, resumed)
+        run = Run(lock, train_dir, record, resumed, written_steps)
         with run.summary_writer:
             yield run
 

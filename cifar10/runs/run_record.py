@@ -1,8 +1,9 @@
 """Record of a run: run.json in its directory.
 
 Other starts of the run, the evaluation and the prediction read it. It holds the HParams by name,
-batches_per_step, num_examples, class_names, data_checksum, last_step, seed, deterministic, and best
-(None, or a dict with `checkpoint` and `precision`). In the file, null is an infinite number.
+batches_per_step, num_examples, class_names, data_checksum, last_step, seed, deterministic,
+tensorflow (its version), processor, onednn, num_sub_batches, and best (None, or a dict with
+`checkpoint` and `precision`). In the file, null is an infinite number.
 """
 
 import json
@@ -18,6 +19,7 @@ from cifar10.runs import checkpoint_files
 from cifar10.system import files
 
 RECORD = 'run.json'
+_ENVIRONMENT = ['tensorflow', 'processor', 'onednn', 'num_sub_batches']  # changes the last bits
 _BEST = re.compile(r'best\.ckpt-\d+')
 
 
@@ -140,9 +142,12 @@ def check_classes(directory, class_names):
 def check_resumable(directory, record):
     """Compare a new record with that on disk; print the changed values.
 
+    Returns:
+      True if no value has changed.
+
     Raises:
-      UserError: the classes, recipe, optimizer, training files or (for schedules in epochs) number
-        of examples differ.
+      UserError: the classes, recipe, optimizer, training files, (for schedules in epochs) number of
+        examples, or (for deterministic runs) computer, TensorFlow or number of sub-batches differ.
     """
     new = hparams(record)
     recorded = dict(record, **read(directory))  # Missing items are unchanged.
@@ -159,7 +164,14 @@ def check_resumable(directory, record):
             )
     if recorded['data_checksum'] != record['data_checksum']:
         raise UserError(f'The run in {directory} was trained on other training images: {remedy}')
-    unused = {'last_step'}
+    if recorded['deterministic'] and record['deterministic']:
+        for name in _ENVIRONMENT:
+            if recorded[name] != record[name]:
+                raise UserError(
+                    f'The run in {directory} cannot continue bit for bit: its {name} was {recorded[name]}, and is now '
+                    f'{record[name]}. Restore that, or leave out `deterministic`, or give another directory'
+                )
+    unused = {'last_step', *_ENVIRONMENT}
     if not recorded['deterministic'] and not record['deterministic']:
         unused |= {'seed', 'deterministic'}  # the run is not reproducible
     changed = [
@@ -174,3 +186,4 @@ def check_resumable(directory, record):
             f'The run in {directory} is resumed with different hyperparameters: {", ".join(changed)}. The learning rate '
             'is that of a run with these values from its first step'
         )
+    return not changed

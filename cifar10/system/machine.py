@@ -135,6 +135,11 @@ def cpu_name():
     return _cpu_info('model name') or platform.processor() or platform.machine()
 
 
+def allows_onednn():
+    """Return False if the environment switches oneDNN off, as TensorFlow reads it."""
+    return os.environ.get('TF_ENABLE_ONEDNN_OPTS', '').lower() not in ('0', 'false')
+
+
 def compute_dtype(choice, is_gpu):
     """Return the tf.DType of the factors in the convolutional layers.
 
@@ -151,9 +156,7 @@ def compute_dtype(choice, is_gpu):
     """
     if choice == 'auto':
         is_fast = not is_gpu and _BFLOAT16_INSTRUCTIONS & set(_cpu_info('flags').split())
-        # TensorFlow reads the variable in the same way.
-        no_onednn = os.environ.get('TF_ENABLE_ONEDNN_OPTS', '').lower() in ('0', 'false')
-        has_fast_kernels = is_fast and not no_onednn and _has_bfloat16_kernels()
+        has_fast_kernels = is_fast and allows_onednn() and _has_bfloat16_kernels()
         return tf.bfloat16 if has_fast_kernels else tf.float32
     if choice == 'bfloat16' and not _has_bfloat16_kernels():
         raise UserError(

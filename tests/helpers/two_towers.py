@@ -9,16 +9,16 @@ from tests.helpers import queues
 
 
 def batches(job, first_step, shard, count):
-    """Return the batches (images, labels) of a worker that starts at this step with
-    --deterministic."""
+    """Return the batches (images, labels) of a worker that starts at this step."""
+    used = job.num_used_batches(first_step)
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        training.set_seed(job.settings.seed, first_step, shard.index)
+        training.set_seed(job.settings, first_step, shard.index)
         return queues.run(
             cifar10_input.distorted_inputs(
                 job.dataset, job.hparams.batch_size, job.input_settings._replace(shard=shard)
             ),
-            count,
-        )
+            used + count,
+        )[used:]
 
 
 class Trainer:

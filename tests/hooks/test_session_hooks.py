@@ -58,7 +58,7 @@ def _positions(monkeypatch, capsys, run_length, every, seconds_per_step, last, f
     monkeypatch.setattr(session_hooks.time, 'monotonic', lambda: now[0])
     global_step = tf.train.get_or_create_global_step()
     step = SimpleNamespace(global_step=global_step, loss=tf.constant(1.0))
-    hook = session_hooks.LoggingHook(step, run_length, every)
+    hook = session_hooks.LoggingHook(step, None, run_length, every)
     with tf.Session() as session:
         global_step.load(first_step, session)
         hook.after_create_session(session, None)
@@ -164,7 +164,7 @@ def test_the_size_of_the_network(capsys):
     tf.get_variable('biases', [4])
     tf.get_variable('average', [3, 4], trainable=False)
     step = SimpleNamespace(global_step=None, loss=None)
-    session_hooks.LoggingHook(step, RunLength(1, 10), 5).begin()
+    session_hooks.LoggingHook(step, None, RunLength(1, 10), 5).begin()
     assert capsys.readouterr().out == 'Network: 16 parameters\n'
 
 

@@ -118,6 +118,40 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
     assert f'different hyperparameters: {told}. ' in printed if told else printed == ''
 
 
+@pytest.mark.parametrize(
+    'name, other',
+    [
+        ('tensorflow', '2.99.0'),
+        ('processor', 'Another Processor'),
+        ('onednn', 'unknown'),
+        ('num_sub_batches', 99),
+    ],
+)
+def test_a_deterministic_run_on_another_computer(tmp_path, data_dir, capsys, name, other):
+    """Without the flag, or with a record of an earlier version, the run continues."""
+    train(tmp_path, data_dir, 1)
+    settings = RunSettings(seed=1, deterministic=True)
+    record = job(data_dir)._replace(settings=settings).record
+    with open_run(str(tmp_path), record) as run:
+        run.write_record()
+    with open_run(str(tmp_path), record):
+        pass
+    changed = dict(record, **{name: other})
+    with messages.raises(
+        f'^The run in {tmp_path} cannot continue bit for bit: its {name} was {record[name]}, and is '
+        f'now {other}. Restore that, or leave out `deterministic`, or give another directory$'
+    ), open_run(str(tmp_path), changed):
+        pass
+    capsys.readouterr()
+    with open_run(str(tmp_path), dict(changed, deterministic=False)):
+        pass
+    assert 'hyperparameters: deterministic False (was True). The' in capsys.readouterr().out
+    run_record.write(str(tmp_path), {key: record[key] for key in record if key != name})
+    with open_run(str(tmp_path), changed):
+        pass
+    assert capsys.readouterr().out == ''
+
+
 @pytest.mark.parametrize('name', HPARAMS)
 def test_a_bad_hyperparameter_in_the_record(tmp_path, name):
     path = tmp_path / 'run.json'

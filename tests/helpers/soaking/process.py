@@ -69,6 +69,12 @@ class Process:
         """Return True if the process has not ended."""
         return self._popen.poll() is None
 
+    def ends_within(self, secs):
+        """Wait up to `secs` seconds for its end; return False if it still runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(secs)
+        return not self.running()
+
     def stdout(self):
         """Return its stdout so far."""
         with open(self.out, errors='replace') as opened:

@@ -1,0 +1,61 @@
+"""A deterministic cluster is equal to itself, bit for bit, also after kills."""
+
+import pytest
+
+from cifar10.runs import checkpoint
+from tests.helpers import clusters
+
+pytestmark = pytest.mark.slow
+LAST_STEP = 16
+FLAGS = [
+    '--deterministic',
+    '--seed=1',
+    f'--max_steps={LAST_STEP}',
+    '--eval_every=0',
+    '--save_checkpoint_steps=5',
+]
+
+
+def _end(directory):
+    last = checkpoint.read_latest(str(directory))
+    assert last.step == LAST_STEP
+    return {name: value.tobytes() for name, value in last.values.items()}
+
+
+@pytest.mark.parametrize(
+    'mode, num_ps, num_workers',
+    [
+        ('sync', 1, 2),
+        ('allreduce', 0, 2),
+        pytest.param('sync', 2, 3, marks=pytest.mark.long),
+        pytest.param('allreduce', 0, 3, marks=pytest.mark.long),
+    ],
+)
+def test_after_kills(tmp_path, data_dir, mode, num_ps, num_workers):
+    flags = FLAGS + [f'--mode={mode}']
+    (tmp_path / 'one').mkdir()
+    whole = clusters.factory(tmp_path / 'one', data_dir, flags)(num_ps, num_workers)
+    whole.start()
+    whole.succeed()
+    (tmp_path / 'two').mkdir()
+    cluster = clusters.factory(tmp_path / 'two', data_dir, flags, gate=7)(num_ps, num_workers)
+    cluster.start()
+    cluster.wait_until_blocked(7)
+    if num_ps:
+        cluster.kill('worker 1')
+        cluster.allow(12)
+        cluster.start('worker 1')
+        assert cluster.joined_step('worker 1') == 7
+        cluster.wait_until_blocked(12)
+        cluster.kill('worker 0')
+        cluster.allow()
+        cluster.start('worker 0')
+        assert cluster.resumed_step() == 10
+    else:
+        cluster.kill('worker 1')
+        cluster.allow()
+        cluster.end_all()
+        cluster.start()
+        assert cluster.resumed_step() == 5
+    cluster.succeed()
+    assert _end(tmp_path / 'one' / 'run') == _end(tmp_path / 'two' / 'run')

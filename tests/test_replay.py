@@ -1,0 +1,117 @@
+"""A deterministic run that is stopped and resumed is the run that was never stopped."""
+
+import dataclasses
+
+import pytest
+
+from cifar10.config import CLASSIC, FAST, RunSettings
+from cifar10.data import dataset
+from cifar10.report import tensorboard
+from cifar10.runs import checkpoint
+from cifar10.runs.run import open_run
+from cifar10.training import Job
+from scripts import cifar10_multi_gpu_train, cifar10_train
+from tests.helpers import events, messages
+
+LAST_STEP = 9
+STOPS = [1, 3, 4, 7, 8]
+
+
+def _train(data_dir, train_dir, max_steps, hparams=CLASSIC, num_devices=1, **placement):
+    """Train on one device with cifar10_train.py, on several with cifar10_multi_gpu_train.py."""
+    settings = RunSettings(
+        max_steps,
+        seed=1,
+        deterministic=True,
+        save_summaries_steps=1,
+        log_frequency=1,
+        save_checkpoint_steps=4,
+        eval_every=3,
+    )
+    hparams = dataclasses.replace(hparams, batch_size=8)
+    devices = [f'/cpu:{i}' for i in range(num_devices)]
+    job = Job(dataset.read(data_dir), hparams, devices, settings, **placement)
+    script = cifar10_train if num_devices == 1 else cifar10_multi_gpu_train
+    with open_run(str(train_dir), job.record) as run:
+        script.train(job, run)
+
+
+def _end(train_dir):
+    """Return the bytes of the variables of the last checkpoint; the losses and precisions."""
+    last = checkpoint.read_latest(str(train_dir))
+    assert last.step == LAST_STEP
+    values = {name: value.tobytes() for name, value in last.values.items()}
+    curves = [
+        sorted((step, value) for step, found, value in events.scalars(train_dir) if found == tag)
+        for tag in (tensorboard.TOTAL_LOSS, tensorboard.PRECISION)
+    ]
+    return values, curves
+
+
+def _logged_steps(capsys):
+    return [int(step) for step in messages.log_steps(capsys.readouterr().out)]
+
+
+@pytest.fixture(scope='module')
+def uninterrupted(tmp_path_factory, data_dir):
+    """Return a function that returns the end of the run with the same arguments of _train."""
+    known = {}
+
+    def find(*args, **placement):
+        key = repr((args, placement))
+        if key not in known:
+            directory = tmp_path_factory.mktemp('uninterrupted')
+            _train(data_dir, directory, LAST_STEP, *args, **placement)
+            known[key] = _end(directory)
+        return known[key]
+
+    return find
+
+
+DIVIDED = {'devices_per_tower': 2, 'variable_strategy': 'first_device'}
+CASES = [
+    (CLASSIC, 1, {}),
+    (FAST, 2, {'variable_strategy': 'spread'}),
+    pytest.param(FAST, 4, DIVIDED, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize('hparams, num_devices, placement', CASES)
+def test_five_stops(tmp_path, data_dir, capsys, uninterrupted, hparams, num_devices, placement):
+    """Variables, moving averages, slots, losses and precisions are equal."""
+    values, (losses, precisions) = uninterrupted(hparams, num_devices, **placement)
+    capsys.readouterr()
+    for max_steps in STOPS + [LAST_STEP]:
+        _train(data_dir, tmp_path, max_steps, hparams, num_devices, **placement)
+    assert _logged_steps(capsys) == list(range(1, LAST_STEP + 1))
+    stopped_values, (stopped_losses, stopped_precisions) = _end(tmp_path)
+    assert stopped_values == values and stopped_losses == losses
+    assert len(set(losses)) == len(losses) == LAST_STEP
+    # The last checkpoint before a stop is evaluated, too.
+    assert set(precisions) <= set(stopped_precisions)
+    assert [step for step, _ in stopped_precisions] == sorted({*STOPS, 3, 6, LAST_STEP})
+
+
+@pytest.mark.parametrize('error', [-1, 1])
+def test_a_wrong_number_of_batches_shows(tmp_path, data_dir, monkeypatch, uninterrupted, error):
+    correct = Job.num_used_batches
+    monkeypatch.setattr(Job, 'num_used_batches', lambda job, step: correct(job, step) + error)
+    for max_steps in (3, LAST_STEP):
+        _train(data_dir, tmp_path, max_steps)
+    assert _end(tmp_path)[0] != uninterrupted()[0]
+
+
+def test_repeated_steps_are_logged_once(tmp_path, data_dir, capsys, uninterrupted):
+    """As after a kill: the last checkpoint is older than the last log line."""
+    _train(data_dir, tmp_path, 7)
+    for path in tmp_path.glob('model.ckpt-7.*'):
+        path.unlink()
+    capsys.readouterr()
+    _train(data_dir, tmp_path, LAST_STEP)
+    output = capsys.readouterr().out
+    assert 'Steps 5 to 7 are repeated: their log lines and summaries exist\n' in output
+    assert messages.log_steps(output) == ['8', '9']
+    values, (losses, _) = uninterrupted()
+    stopped_values, (stopped_losses, precisions) = _end(tmp_path)
+    assert stopped_values == values and stopped_losses == losses
+    assert [step for step, _ in precisions] == [3, 6, 7, 9]
