@@ -6,7 +6,7 @@ from typing import NamedTuple, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, optimizer, placement
+from cifar10 import __version__, input as cifar10_input, optimizer, placement
 from cifar10.config import (
     CLASSIC,
     NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
@@ -77,12 +77,10 @@ class Job(NamedTuple):
             last_step=min(self.settings.max_steps, optimizer.num_steps(endless, self.hparams))
         )
 
-    def num_used_batches(self, step):
-        """Return how many batches of its input this process has used before it resumes at a step.
-
-        The input of a run that is not deterministic starts anew: 0.
-        """
-        return step * self.num_towers if self.settings.deterministic else 0
+    @property
+    def replayed_batches(self):
+        """The batches per step that a resumed run replays; 0 if it is not deterministic."""
+        return self.num_towers if self.settings.deterministic else 0
 
     @property
     def record(self):
@@ -100,9 +98,10 @@ class Job(NamedTuple):
             last_step=self.run_length.last_step,
             seed=self.settings.seed,
             deterministic=self.settings.deterministic,
+            version=__version__,
             tensorflow=tf.__version__,
             processor=machine.cpu_name(),
-            onednn=machine.allows_onednn(),
+            onednn=machine.onednn_setting(),
             num_sub_batches=self.num_sub_batches,
         )
 

@@ -111,7 +111,13 @@ def train(job, run, worker):
             *update.hooks,
             session_hooks.WorkerStopAtStepHook(step, run_length.last_step),
             session_hooks.QueueFillHook(stop_request),
-            session_hooks.ReplayHook(queue, job.num_used_batches(worker.first_step), stop_request),
+            session_hooks.ReplayHook(
+                queue,
+                job.replayed_batches,
+                worker.local_step,
+                stop_request,
+                worker.report_local_step,
+            ),
             nan_hook,
             session_hooks.LoggingHook(step, run, run_length, settings.log_frequency),
         ]

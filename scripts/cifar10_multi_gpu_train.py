@@ -90,7 +90,7 @@ def train(job, run):
         hooks = [  # TensorFlow calls them in this order, before and after each step and at the end.
             tf.train.StopAtStepHook(last_step=run_length.last_step),
             session_hooks.QueueFillHook(stop_request),
-            session_hooks.ReplayHook(queue, job.num_used_batches(run.saved_step), stop_request),
+            session_hooks.ReplayHook(queue, job.replayed_batches, global_step, stop_request),
             nan_hook,
             session_hooks.LoggingHook(step, run, run_length, settings.log_frequency),
             checkpoint_hooks.DirectoryHook(run),

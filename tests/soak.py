@@ -340,7 +340,8 @@ def _replay(base, args):
         print(f'VIOLATED (--seed={args.seed}): {error}')
         return 1
     finally:
-        soak.trainer.kill()
+        if soak.trainer:
+            soak.trainer.kill()
     shutil.rmtree(base)
     return 0
 
@@ -350,7 +351,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--minutes', type=float, default=60)
     parser.add_argument('--seed', type=int, default=random.randrange(10**6))
-    parser.add_argument('--replay', type=int, help='number of towers of deterministic runs')
+    parser.add_argument(
+        '--replay', type=int, choices=[1, 2], help='number of towers of deterministic runs'
+    )
     parser.add_argument('--faults', help='names of faults, separated by commas')
     args = parser.parse_args()
     # Trainers would inherit ignored signals, as in a background job or under nohup.

@@ -1,14 +1,19 @@
 """A deterministic run that is stopped and resumed is the run that was never stopped."""
 
 import dataclasses
+import os
+import signal
 
 import pytest
 
+from cifar10.cli import training_job
 from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
+from cifar10.hooks import session_hooks
 from cifar10.report import tensorboard
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
+from cifar10.system import signals
 from cifar10.training import Job
 from scripts import cifar10_multi_gpu_train, cifar10_train
 from tests.helpers import events, messages
@@ -37,12 +42,12 @@ def _train(data_dir, train_dir, max_steps, hparams=CLASSIC, num_devices=1, **pla
 
 
 def _end(train_dir):
-    """Return the bytes of the variables of the last checkpoint; the losses and precisions."""
+    """Return the bytes of the variables of the last checkpoint; losses and precisions by step."""
     last = checkpoint.read_latest(str(train_dir))
     assert last.step == LAST_STEP
     values = {name: value.tobytes() for name, value in last.values.items()}
     curves = [
-        sorted((step, value) for step, found, value in events.scalars(train_dir) if found == tag)
+        {step: value for step, found, value in events.scalars(train_dir) if found == tag}
         for tag in (tensorboard.TOTAL_LOSS, tensorboard.PRECISION)
     ]
     return values, curves
@@ -86,32 +91,72 @@ def test_five_stops(tmp_path, data_dir, capsys, uninterrupted, hparams, num_devi
     assert _logged_steps(capsys) == list(range(1, LAST_STEP + 1))
     stopped_values, (stopped_losses, stopped_precisions) = _end(tmp_path)
     assert stopped_values == values and stopped_losses == losses
-    assert len(set(losses)) == len(losses) == LAST_STEP
+    assert len(set(losses.values())) == len(losses) == LAST_STEP
     # The last checkpoint before a stop is evaluated, too.
-    assert set(precisions) <= set(stopped_precisions)
-    assert [step for step, _ in stopped_precisions] == sorted({*STOPS, 3, 6, LAST_STEP})
+    assert sorted(stopped_precisions) == sorted({*STOPS, *precisions})
+    assert {step: stopped_precisions[step] for step in precisions} == precisions
 
 
 @pytest.mark.parametrize('error', [-1, 1])
 def test_a_wrong_number_of_batches_shows(tmp_path, data_dir, monkeypatch, uninterrupted, error):
-    correct = Job.num_used_batches
-    monkeypatch.setattr(Job, 'num_used_batches', lambda job, step: correct(job, step) + error)
-    for max_steps in (3, LAST_STEP):
+    for max_steps in (1, LAST_STEP):
+        monkeypatch.setattr(Job, 'replayed_batches', 1 + error)
         _train(data_dir, tmp_path, max_steps)
     assert _end(tmp_path)[0] != uninterrupted()[0]
 
 
 def test_repeated_steps_are_logged_once(tmp_path, data_dir, capsys, uninterrupted):
-    """As after a kill: the last checkpoint is older than the last log line."""
+    """As after a kill: the last checkpoint is older than the last log line, or missing."""
+    for max_steps, left in [(3, None), (7, 4)]:
+        _train(data_dir, tmp_path, max_steps)
+        for path in tmp_path.glob(f'model.ckpt-{max_steps}.*' if left else 'model.ckpt-*'):
+            path.unlink()
+    (tmp_path / 'checkpoint').unlink()
+    capsys.readouterr()
+    _train(data_dir, tmp_path, LAST_STEP)
+    output = capsys.readouterr().out
+    assert 'Steps 5 to 7 are repeated without log lines, which have been printed\n' in output
+    assert messages.log_steps(output) == ['8', '9']
+    values, (losses, _) = uninterrupted()
+    stopped_values, (stopped_losses, _) = _end(tmp_path)
+    assert stopped_values == values and stopped_losses == losses
+    for tag, steps in events.shown_steps(tmp_path).items():
+        assert steps == sorted(set(steps)), tag
+
+
+def test_another_run_prints_its_lines(tmp_path, data_dir, capsys):
+    """With another hyperparameter, a repeated step has another loss."""
     _train(data_dir, tmp_path, 7)
     for path in tmp_path.glob('model.ckpt-7.*'):
         path.unlink()
     capsys.readouterr()
-    _train(data_dir, tmp_path, LAST_STEP)
-    output = capsys.readouterr().out
-    assert 'Steps 5 to 7 are repeated: their log lines and summaries exist\n' in output
-    assert messages.log_steps(output) == ['8', '9']
-    values, (losses, _) = uninterrupted()
-    stopped_values, (stopped_losses, precisions) = _end(tmp_path)
-    assert stopped_values == values and stopped_losses == losses
-    assert [step for step, _ in precisions] == [3, 6, 7, 9]
+    _train(data_dir, tmp_path, LAST_STEP, dataclasses.replace(CLASSIC, initial_learning_rate=0.01))
+    assert _logged_steps(capsys) == [5, 6, 7, 8, 9]
+
+
+def test_the_progress_and_a_signal(tmp_path, data_dir, capsys, monkeypatch):
+    """The signal ends the replay; nothing is saved."""
+    _train(data_dir, tmp_path, 3)
+    before = checkpoint.read_latest(str(tmp_path)).path
+    capsys.readouterr()
+    printed = []
+
+    def print_and_stop(line):
+        printed.append(line)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(session_hooks, 'print', print_and_stop, raising=False)
+    with pytest.raises(signals.SignalInterrupt):
+        _train(data_dir, tmp_path, LAST_STEP)
+    assert printed[-1] == 'Replaying the input of 3 steps: 0%'
+    assert checkpoint.read_latest(str(tmp_path)).path == before
+
+
+def test_the_plan_names_the_replay(data_dir, capsys):
+    settings = RunSettings(seed=1, deterministic=True)
+    job = Job(dataset.read(data_dir), settings=settings)
+    for first_step, end in [
+        (0, 'Seed: 1, deterministic on this machine'),
+        (7, 'Seed: 1, deterministic on this machine, the input of the first 7 steps is replayed'),
+    ]:
+        assert training_job.print_plan(job, first_step)[-1] == end

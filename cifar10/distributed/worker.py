@@ -301,6 +301,11 @@ class Worker(tf.train.SessionRunHook):
         )
         return self._copies.variable_scope() if self._copies else placement.variables_on(devices)
 
+    @property
+    def local_step(self):
+        """The variable with the step of the weights that the worker reads."""
+        return self._copies.step if self._copies else tf.train.get_global_step()
+
     def update(self, gradients, learning_rate, apply_gradients):
         """Return the Update of the mode; see synchronous.update."""
         self._update = _UPDATES[self.strategy.mode](

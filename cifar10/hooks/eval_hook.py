@@ -66,7 +66,6 @@ class EvalHook(session_hooks.FetchingHook):
             self._every_n_steps
             and not run_context.stop_requested
             and session_hooks.should_trigger(self._step, before, self._every_n_steps)
-            and not self._run.is_written(tensorboard.PRECISION, self._step)
         ):
             # Messages name it; a checkpoint file of this step may never be saved.
             path = os.path.join(self._run.directory, f'step {self._step} (in memory)')
@@ -98,15 +97,14 @@ class EvalHook(session_hooks.FetchingHook):
         self._evaluation_secs += seconds
         print(f'{evaluation.format_result(result)}\nThe evaluation took {seconds:.1f} s')
         precision = result.metrics.precision
+        value = tf.Summary.Value(tag=tensorboard.PRECISION, simple_value=precision)
+        self._run.summary_writer.add_summary(tf.Summary(value=[value]), result.step)
         if self._keeps_best:
             self._best_precision = max(self._best_precision, precision)
             with self._run.output_errors.collect('the best checkpoint'):
                 self._run.keep_best(ckpt, precision)
                 if precision == self._best_precision:
                     self._run.output_errors.remove('the best checkpoint')
-        # Last, because a resumed deterministic run does not repeat an evaluation that is written.
-        value = tf.Summary.Value(tag=tensorboard.PRECISION, simple_value=precision)
-        self._run.summary_writer.add_summary(tf.Summary(value=[value]), result.step)
         if self._target_precision and precision >= self._target_precision and self._start:
             self._has_reached_target = True
             print(

@@ -14,7 +14,6 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input
 from cifar10.report import tensorboard
-from cifar10.runs import event_file
 from cifar10.system import signals
 
 _REPLAY_PRINT_SECS = 2
@@ -115,44 +114,50 @@ class QueueFillHook(tf.train.SessionRunHook):
 
 
 class ReplayHook(tf.train.SessionRunHook):
-    """Hook that skips the batches of the steps before the checkpoint of a deterministic run.
+    """Hook that skips the batches of the steps before the first step of the session.
 
-    The graph's seed fixes the sequence of the batches, so the run continues with its next batch.
-    TensorFlow has none: it does not save the state of an input.
+    The seed of a deterministic run fixes the sequence of the batches, so the run continues with its
+    next batch. TensorFlow has none: it does not save the state of an input.
     """
 
-    def __init__(self, queue, num_batches, stop_request):
+    def __init__(self, queue, batches_per_step, step, stop_request, report_progress=None):
         """Make the hook.
 
         Args:
           queue: the prefetch queue.
-          num_batches: the number of batches to skip.
+          batches_per_step: the number of batches to skip per step; 0 if the run is not
+            deterministic.
+          step: a scalar, the number of steps before the session.
           stop_request: a signals.StopRequest; its signal ends the replay.
+          report_progress: a function to call every two seconds, or None.
         """
-        self._queue, self._num_batches = queue, num_batches
+        self._queue, self._batches_per_step, self._step = queue, batches_per_step, step
         self._stop_request = stop_request
+        self._report_progress = report_progress or (lambda: None)
 
     def begin(self):
         """Add an operation that removes a batch. Earlier operations keep their seeds."""
-        if self._num_batches:
+        if self._batches_per_step:
             with tf.name_scope('replay'):
                 self._skip = tf.group(*self._queue.dequeue())
 
     def after_create_session(self, session, coord):
         """Skip the batches, until a signal or an error of the input; print the progress."""
-        next_print = time.monotonic()
-        for i in range(self._num_batches):
-            if self._stop_request.received_signal:
-                return
+        if not self._batches_per_step:
+            return
+        steps, next_print = int(session.run(self._step)), time.monotonic()
+        for step in range(steps):
             if time.monotonic() >= next_print:
-                print(
-                    f'Replaying the input: {i} of the {self._num_batches} batches before the checkpoint'
-                )
+                print(f'Replaying the input of {steps} steps: {100 * step // steps}%')
+                self._report_progress()
                 next_print = time.monotonic() + _REPLAY_PRINT_SECS
-            try:
-                session.run(self._skip)
-            except (tf.errors.OutOfRangeError, tf.errors.CancelledError):
-                return  # The first step raises the error of the thread that fills the queue.
+            for _ in range(self._batches_per_step):
+                if self._stop_request.received_signal:
+                    return
+                try:
+                    session.run(self._skip)
+                except (tf.errors.OutOfRangeError, tf.errors.CancelledError):
+                    return  # The first step raises the error of the thread that fills the queue.
 
 
 class LoggingHook(FetchingHook):
@@ -203,10 +208,10 @@ class LoggingHook(FetchingHook):
         left = max(0, run_length.last_step - step) * self._sec_per_step(
             min(1, len(self._lines) - 2)
         )
-        if self._run and self._run.record['deterministic']:
-            if self._run.is_written(event_file.LOG_LINE, step):
+        if self._run:
+            if step <= self._run.logged_step:
                 return
-            self._run.summary_writer.add_log_line(step)  # first: a killed run repeats no line
+            self._run.record_log_line(step)  # before the line, so that no line appears twice
         print(
             f'{datetime.datetime.now().isoformat(" ", "microseconds")}: step {step}, loss = {loss:.2f} '
             f'({run_length.examples_per_step / sec_per_step:.1f} examples/sec; {sec_per_step:.3f} sec/batch), epoch '
@@ -259,8 +264,7 @@ class SummaryHook(tf.train.SessionRunHook):
     def after_create_session(self, session, coord):
         """Write the plan and the hyperparameters; start the timer."""
         self._step = self._last_written_step = session.run(tf.train.get_global_step())
-        last_step = max([self._step, *self._run.written_steps.values()])
-        tensorboard.write_session_start(self._run.summary_writer, last_step)
+        tensorboard.write_session_start(self._run.summary_writer, self._step)
         for summary in tensorboard.run_start_summaries(self._run.plan, self._run.record):
             self._run.summary_writer.add_summary(summary, self._step)
         self._run.summary_writer.output_errors = self._run.output_errors
@@ -283,7 +287,7 @@ class SummaryHook(tf.train.SessionRunHook):
         before = self._step
         self._step, *serialized = run_values.results
         self._latest_num_steps = self._step - before
-        if serialized and not self._run.is_written(tensorboard.EPOCH, self._step):
+        if serialized:
             now = time.monotonic()
             sec_per_step = (now - self._last_written_time) / (self._step - self._last_written_step)
             self._last_written_time, self._last_written_step = now, self._step

@@ -2,7 +2,6 @@
 
 import collections
 import contextlib
-import glob
 import os
 import socket
 import time
@@ -14,27 +13,6 @@ from cifar10.system import files
 
 _ERRORS = RuntimeError, OSError, tf.errors.OpError
 _MAX_PENDING_EVENTS = 100  # An event with histograms has about 70 KB.
-LOG_LINE = ''  # the kind of an event without a value, see add_log_line
-
-
-def last_steps(directory):
-    """Return the last step of each kind of event in a log directory.
-
-    A killed process can leave an incomplete event at the end of a file. It is ignored.
-
-    Returns:
-      A dict from the tag of a summary, or LOG_LINE, to a global step.
-    """
-    steps = {}
-    for path in glob.glob(os.path.join(glob.escape(directory), 'events.*')):
-        with contextlib.suppress(tf.errors.DataLossError):
-            for event in tf.train.summary_iterator(path):
-                tags = [value.tag for value in event.summary.value]
-                if event.WhichOneof('what') is None:
-                    tags = [LOG_LINE]
-                for tag in tags:
-                    steps[tag] = max(steps.get(tag, 0), event.step)
-    return steps
 
 
 class SummaryWriter:
@@ -61,10 +39,6 @@ class SummaryWriter:
     def add_summary(self, summary, global_step=None):
         """Write a tf.Summary."""
         self._add(tf.Event(step=global_step, summary=summary))
-
-    def add_log_line(self, global_step):
-        """Write an empty event: the log line of a step is printed."""
-        self._add(tf.Event(step=global_step))
 
     def add_graph(self, graph):
         """Write a tf.Graph."""

@@ -13,6 +13,7 @@ from cifar10.runs import checkpoint, checkpoint_files, event_file, run_record
 from cifar10.system import directories
 
 _RUN_FILE = re.compile(r'checkpoint|model\.ckpt-.*|events\..*|run\.json')
+_LOGGED_STEP = 'logged_step'  # file with the step of the last log line of a deterministic run
 
 
 class Run:
@@ -22,9 +23,8 @@ class Run:
       directory: the absolute path.
       record: a dict, see run_record.
       resumed: the Checkpoint from which training resumes; None for a new run.
-      written_steps: a dict from each kind of output, see event_file.last_steps, to its last step. A
-        resumed deterministic run repeats steps after the checkpoint, but not their outputs. Empty
-        for other runs.
+      logged_step: the last step of this deterministic run whose log line has been printed, or 0.
+        After a kill, steps are repeated, but not their log lines.
       checkpoints: paths of its checkpoints, oldest first; a tf.train.Saver deletes the oldest.
       summary_writer: an event_file.SummaryWriter.
       output_errors: the errors.OutputErrors.
@@ -33,15 +33,16 @@ class Run:
 
     plan = None
 
-    def __init__(self, lock, directory, record, resumed, written_steps):
+    def __init__(self, lock, directory, record, resumed):
         """Create the run in a directory with this directories.Lock."""
-        self._lock, self.written_steps = lock, written_steps
+        self._lock = lock
         self.directory, self.record, self.resumed = directory, record, resumed
         self.checkpoints = checkpoint_files.listed_checkpoints(
             directory, resumed.path if resumed else None
         )
         self.summary_writer = event_file.SummaryWriter(directory)
         self.output_errors = errors.OutputErrors()
+        self.logged_step = self._read_logged_step() if record['deterministic'] else 0
 
     @property
     def saved_step(self):
@@ -52,9 +53,24 @@ class Run:
         """Raise UserError if the directory has been moved."""
         self._lock.check()
 
-    def is_written(self, kind, step):
-        """Return True if an output of this kind exists for a step that is repeated."""
-        return step <= self.written_steps.get(kind, 0)
+    def _read_logged_step(self):
+        with contextlib.suppress(OSError, ValueError):
+            with open(os.path.join(self.directory, _LOGGED_STEP), encoding='ascii') as file:
+                fingerprint, step = file.read().split()
+            if fingerprint == run_record.fingerprint(self.record):
+                return int(step)
+        return 0
+
+    def record_log_line(self, step):
+        """Record that the log line of a step is printed, if the run is deterministic."""
+        if self.record['deterministic']:
+            path = os.path.join(self.directory, _LOGGED_STEP)
+            content = f'{run_record.fingerprint(self.record)} {step:12}\n'
+            # One system call overwrites the file, so that a kill leaves the old or the new content.
+            with contextlib.suppress(OSError):
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+                with open(descriptor, 'wb', buffering=0) as file:
+                    file.write(content.encode())
 
     def newest_checkpoint(self):
         """Return the path of the newest checkpoint, for messages."""
@@ -74,11 +90,6 @@ class Run:
         variables = {variable.op.name: variable for variable in tf.global_variables()}
         checkpoint.check_fits(resumed, variables)
         print(f'Resuming from {resumed.path}, step {resumed.step}')
-        last_step = max(self.written_steps.values(), default=0)
-        if last_step > resumed.step:
-            print(
-                f'Steps {resumed.step + 1} to {last_step} are repeated: their log lines and summaries exist'
-            )
 
         def restore(scaffold, session):
             for name, variable in variables.items():
@@ -159,14 +170,16 @@ def open_run(train_dir, record, fresh=False):
             _move_aside(train_dir)
         directories.make(train_dir)
     with directories.Lock(train_dir, busy_message) as lock:
-        resumed, written_steps = checkpoint.read_latest(train_dir), {}
+        resumed = checkpoint.read_latest(train_dir)
         if resumed:
-            is_unchanged = run_record.check_resumable(train_dir, record)
-            if is_unchanged and record['deterministic']:
-                written_steps = event_file.last_steps(train_dir)
+            run_record.check_resumable(train_dir, record)
             record = dict(record, best=run_record.read(train_dir).get('best'))
         checkpoint_files.remove_unfinished(train_dir)
-        run = Run(lock, train_dir, record, resumed, written_steps)
+        run = Run(lock, train_dir, record, resumed)
+        if run.logged_step > run.saved_step:
+            print(
+                f'Steps {run.saved_step + 1} to {run.logged_step} are repeated without log lines, which have been printed'
+            )
         with run.summary_writer:
             yield run
 

@@ -2,8 +2,8 @@
 
 Other starts of the run, the evaluation and the prediction read it. It holds the HParams by name,
 batches_per_step, num_examples, class_names, data_checksum, last_step, seed, deterministic,
-tensorflow (its version), processor, onednn, num_sub_batches, and best (None, or a dict with
-`checkpoint` and `precision`). In the file, null is an infinite number.
+version (of this package), tensorflow (its version), processor, onednn, num_sub_batches, and best
+(None, or a dict with `checkpoint` and `precision`). In the file, null is an infinite number.
 """
 
 import json
@@ -11,6 +11,7 @@ import math
 import os
 import re
 import reprlib
+import zlib
 
 from cifar10.config import CLASSIC, HPARAMS, HParams
 from cifar10.data import dataset
@@ -19,7 +20,14 @@ from cifar10.runs import checkpoint_files
 from cifar10.system import files
 
 RECORD = 'run.json'
-_ENVIRONMENT = ['tensorflow', 'processor', 'onednn', 'num_sub_batches']  # changes the last bits
+# Values that change the last bits of a deterministic run, and what they depend on
+_CAUSES = {
+    'version': 'the package',
+    'tensorflow': 'the installed TensorFlow',
+    'processor': 'the computer',
+    'onednn': 'TF_ENABLE_ONEDNN_OPTS',
+    'num_sub_batches': 'the number of cores, or `inter_op_threads`',
+}
 _BEST = re.compile(r'best\.ckpt-\d+')
 
 
@@ -142,12 +150,9 @@ def check_classes(directory, class_names):
 def check_resumable(directory, record):
     """Compare a new record with that on disk; print the changed values.
 
-    Returns:
-      True if no value has changed.
-
     Raises:
       UserError: the classes, recipe, optimizer, training files, (for schedules in epochs) number of
-        examples, or (for deterministic runs) computer, TensorFlow or number of sub-batches differ.
+        examples, or (for deterministic runs) versions, computer or number of sub-batches differ.
     """
     new = hparams(record)
     recorded = dict(record, **read(directory))  # Missing items are unchanged.
@@ -165,13 +170,8 @@ def check_resumable(directory, record):
     if recorded['data_checksum'] != record['data_checksum']:
         raise UserError(f'The run in {directory} was trained on other training images: {remedy}')
     if recorded['deterministic'] and record['deterministic']:
-        for name in _ENVIRONMENT:
-            if recorded[name] != record[name]:
-                raise UserError(
-                    f'The run in {directory} cannot continue bit for bit: its {name} was {recorded[name]}, and is now '
-                    f'{record[name]}. Restore that, or leave out `deterministic`, or give another directory'
-                )
-    unused = {'last_step', *_ENVIRONMENT}
+        _check_environment(directory, record)
+    unused = {'last_step', *_CAUSES}
     if not recorded['deterministic'] and not record['deterministic']:
         unused |= {'seed', 'deterministic'}  # the run is not reproducible
     changed = [
@@ -186,4 +186,27 @@ def check_resumable(directory, record):
             f'The run in {directory} is resumed with different hyperparameters: {", ".join(changed)}. The learning rate '
             'is that of a run with these values from its first step'
         )
-    return not changed
+
+
+def _check_environment(directory, record):
+    """Check that a deterministic run can be resumed bit for bit.
+
+    Raises:
+      UserError: it cannot.
+    """
+    recorded = read(directory)
+    sizes = ['batch_size', 'batches_per_step']  # They change the number of sub-batches.
+    same_sizes = all(recorded.get(name) == record[name] for name in sizes)
+    for name, cause in _CAUSES.items():
+        before = recorded.get(name, 'unknown')
+        if before != record[name] and (same_sizes or name != 'num_sub_batches'):
+            raise UserError(
+                f'The run in {directory} cannot continue bit for bit: its {name} was {before}, and is now {record[name]} '
+                f'({cause}). Restore that, or leave out `deterministic`, or give another directory'
+            )
+
+
+def fingerprint(record):
+    """Return a short string that depends on all values of a record but `last_step` and `best`."""
+    values = {name: record[name] for name in sorted(record) if name not in ('last_step', 'best')}
+    return f'{zlib.crc32(repr(values).encode()):08x}'

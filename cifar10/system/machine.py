@@ -135,9 +135,10 @@ def cpu_name():
     return _cpu_info('model name') or platform.processor() or platform.machine()
 
 
-def allows_onednn():
-    """Return False if the environment switches oneDNN off, as TensorFlow reads it."""
-    return os.environ.get('TF_ENABLE_ONEDNN_OPTS', '').lower() not in ('0', 'false')
+def onednn_setting():
+    """Return how the environment switches oneDNN, as TensorFlow reads it: on, off or default."""
+    value = os.environ.get('TF_ENABLE_ONEDNN_OPTS', '').lower()
+    return 'off' if value in ('0', 'false') else 'on' if value else 'default'
 
 
 def compute_dtype(choice, is_gpu):
@@ -156,7 +157,7 @@ def compute_dtype(choice, is_gpu):
     """
     if choice == 'auto':
         is_fast = not is_gpu and _BFLOAT16_INSTRUCTIONS & set(_cpu_info('flags').split())
-        has_fast_kernels = is_fast and allows_onednn() and _has_bfloat16_kernels()
+        has_fast_kernels = is_fast and onednn_setting() != 'off' and _has_bfloat16_kernels()
         return tf.bfloat16 if has_fast_kernels else tf.float32
     if choice == 'bfloat16' and not _has_bfloat16_kernels():
         raise UserError(

@@ -5,7 +5,6 @@ import resource
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.runs import event_file
 from cifar10.runs.event_file import SummaryWriter
 from tests.helpers import events, messages
 
@@ -85,19 +84,3 @@ def test_a_full_disk(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert [step for step, _, _ in events.scalars(tmp_path)] == [1, 2, 3]
-
-
-def test_the_last_steps(tmp_path):
-    """Of all files; a killed process leaves an incomplete event."""
-    directory = tmp_path / 'a [b]'
-    directory.mkdir()
-    assert event_file.last_steps(str(directory)) == {}
-    for step in (7, 4):
-        with SummaryWriter(str(directory)) as summary_writer:
-            summary_writer.add_graph(tf.Graph())
-            _add(summary_writer, step)
-            summary_writer.add_log_line(step + 1)
-    assert event_file.last_steps(str(directory)) == {'loss': 7, event_file.LOG_LINE: 8}
-    for path in directory.iterdir():
-        os.truncate(str(path), path.stat().st_size - 1)
-    assert event_file.last_steps(str(directory)) == {'loss': 7}

@@ -3,7 +3,7 @@
 import pytest
 
 from cifar10.runs import checkpoint
-from tests.helpers import clusters
+from tests.helpers import clusters, observed
 
 pytestmark = pytest.mark.slow
 LAST_STEP = 16
@@ -59,3 +59,25 @@ def test_after_kills(tmp_path, data_dir, mode, num_ps, num_workers):
         assert cluster.resumed_step() == 5
     cluster.succeed()
     assert _end(tmp_path / 'one' / 'run') == _end(tmp_path / 'two' / 'run')
+
+
+def test_a_worker_dies_after_it_has_sent_a_gradient(tmp_path, data_dir):
+    """The chief may use the gradient after the worker has joined again, and before it replays."""
+    flags = FLAGS + ['--mode=sync', '--log_frequency=1']
+    ends, free = [], str(tmp_path / 'free')
+    observed.write(free, 10**9)
+    for name, dies in (('one', False), ('two', True)):
+        (tmp_path / name).mkdir()
+        cluster = clusters.factory(tmp_path / name, data_dir, flags, gate=7)(1, 2)
+        cluster.start('ps 0', 'worker 0')
+        cluster.tasks['worker 1'] = cluster.start_another('worker 1', gate=free)
+        cluster.wait_until_blocked(7, 'worker 0')
+        cluster.wait_for('worker 1', 'step 7, loss')  # now it computes or sends the next one
+        if dies:
+            cluster.kill('worker 1')
+            cluster.tasks['worker 1'] = cluster.start_another('worker 1', gate=free)
+            assert cluster.joined_step('worker 1') == 7
+        cluster.allow()
+        cluster.succeed()
+        ends.append(_end(tmp_path / name / 'run'))
+    assert ends[0] == ends[1]
