@@ -124,7 +124,7 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
         ('version', '0.0.0', 'the package'),
         ('tensorflow', '2.99.0', 'the installed TensorFlow'),
         ('processor', 'Another', 'the computer'),
-        ('onednn', 'unknown', 'TF_ENABLE_ONEDNN_OPTS'),
+        ('onednn', 'other', 'TF_ENABLE_ONEDNN_OPTS'),
         ('num_sub_batches', 99, 'the number of cores, or `inter_op_threads`'),
     ],
 )
