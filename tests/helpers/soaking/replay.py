@@ -10,8 +10,8 @@ from cifar10.runs import checkpoint
 from tests.helpers import data_sets, events, messages
 from tests.helpers.soaking.process import STEP, Process, Violation
 
-LAST_STEP = 3000  # about twenty seconds
-LONGEST_LIFE_SECS = 14  # of a trainer that is stopped; it trains after about four
+LAST_STEP = 1200  # about ten seconds
+LONGEST_LIFE_SECS = 12  # of a trainer that is stopped; it trains after about four
 SIGNALS = [signal.SIGKILL] * 3 + [signal.SIGTERM, signal.SIGINT]
 
 
@@ -43,8 +43,8 @@ class ReplaySoak:
             '--initial_learning_rate=0.001',
             '--log_frequency=5',
             '--save_summaries_steps=20',
-            '--save_checkpoint_steps=150',
-            '--eval_every=400',
+            '--save_checkpoint_steps=60',
+            '--eval_every=200',
         )
         return self.trainer
 
