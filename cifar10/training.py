@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from typing import NamedTuple, Sequence
+from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
@@ -35,6 +35,7 @@ class Job(NamedTuple):
     devices_per_tower: int = 1  # for the layers of one tower
     variable_strategy: str = 'cpu'  # one of config.VARIABLE_STRATEGIES
     shard: Shard = Shard()  # of the examples
+    mode: Optional[str] = None  # of a cluster, one of distributed.cluster.MODES
     # In a cluster, a step uses the batches of several workers, or several batches of one worker.
     batches_per_tower: int = 1  # batches per step for each tower of this process
     steps_per_execution: int = 1  # steps per session run of the train op
@@ -98,6 +99,8 @@ class Job(NamedTuple):
             last_step=self.run_length.last_step,
             seed=self.settings.seed,
             deterministic=self.settings.deterministic,
+            num_workers=self.shard.num_shards,
+            mode=self.mode,
             version=__version__,
             tensorflow=tf.__version__,
             processor=machine.cpu_name(),
@@ -172,7 +175,8 @@ def set_seed(settings, first_step, worker_index=0):
 def is_complete(job, first_step, run):
     """Return True, after a line, if the run has reached its last step and is saved.
 
-    If the Job keeps the best checkpoint, but the run has none, the last checkpoint is evaluated.
+    The last checkpoint is evaluated if the Job keeps the best checkpoint, but the run has none, or
+    if a kill of a deterministic run has prevented its last evaluation.
 
     Args:
       job: a Job.
@@ -186,8 +190,14 @@ def is_complete(job, first_step, run):
     if first_step < last_step or run and run.saved_step != first_step:
         return False
     print(f'Nothing to do: the run ends at step {last_step}')
-    if run and job.settings.keep_best and not run.record.get('best'):
-        EvalHook(None, run, job.dataset.test, job.settings, job.devices[0]).evaluate_last()
+    settings = job.settings
+    if run and (
+        settings.keep_best
+        and not run.record['best']
+        or settings.deterministic
+        and run.record['evaluated_step'] < last_step
+    ):
+        EvalHook(None, run, job.dataset.test, settings, job.devices[0]).evaluate_last()
         run.output_errors.check(None)
     return True
 

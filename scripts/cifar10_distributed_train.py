@@ -119,7 +119,9 @@ def train(job, run, worker):
                 worker.report_local_step,
             ),
             nan_hook,
-            session_hooks.LoggingHook(step, run, run_length, settings.log_frequency),
+            session_hooks.LoggingHook(
+                step, (run or worker).record_log_line, run_length, settings.log_frequency
+            ),
         ]
         if run:  # The chief writes the files of the run.
             evaluation_hook = eval_hook.EvalHook(
@@ -180,6 +182,7 @@ def main():
         FLAGS.variable_strategy,
         resumes=task.is_chief,
         shard=Shard(task.index, strategy.num_workers),
+        mode=strategy.mode,
         batches_per_tower=strategy.batches_per_tower,
         steps_per_execution=strategy.steps_per_execution,
     )

@@ -84,7 +84,9 @@ def train(job, run):
             session_hooks.QueueFillHook(stop_request),
             session_hooks.ReplayHook(queue, job.replayed_batches, global_step, stop_request),
             nan_hook,
-            session_hooks.LoggingHook(step, run, run_length, settings.log_frequency),
+            session_hooks.LoggingHook(
+                step, run.record_log_line, run_length, settings.log_frequency
+            ),
             checkpoint_hooks.DirectoryHook(run),
             session_hooks.SummaryHook(step, run, run_length, settings.save_summaries_steps),
             checkpoint_hooks.CheckpointSaverHook(

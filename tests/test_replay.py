@@ -5,11 +5,13 @@ import os
 import signal
 
 import pytest
+import tensorflow.compat.v1 as tf
 
+from cifar10 import evaluation
 from cifar10.cli import training_job
 from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
-from cifar10.hooks import session_hooks
+from cifar10.hooks import eval_hook, session_hooks
 from cifar10.report import tensorboard
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
@@ -22,23 +24,29 @@ LAST_STEP = 9
 STOPS = [1, 3, 4, 7, 8]
 
 
-def _train(data_dir, train_dir, max_steps, hparams=CLASSIC, num_devices=1, **placement):
+SETTINGS = RunSettings(
+    LAST_STEP,
+    seed=1,
+    deterministic=True,
+    save_summaries_steps=1,
+    log_frequency=1,
+    save_checkpoint_steps=4,
+    eval_every=3,
+)
+
+
+def _train(data_dir, train_dir, settings, hparams=CLASSIC, num_devices=1, **placement):
     """Train on one device with cifar10_train.py, on several with cifar10_multi_gpu_train.py."""
-    settings = RunSettings(
-        max_steps,
-        seed=1,
-        deterministic=True,
-        save_summaries_steps=1,
-        log_frequency=1,
-        save_checkpoint_steps=4,
-        eval_every=3,
-    )
     hparams = dataclasses.replace(hparams, batch_size=8)
     devices = [f'/cpu:{i}' for i in range(num_devices)]
     job = Job(dataset.read(data_dir), hparams, devices, settings, **placement)
     script = cifar10_train if num_devices == 1 else cifar10_multi_gpu_train
     with open_run(str(train_dir), job.record) as run:
         script.train(job, run)
+
+
+def _until(max_steps):
+    return dataclasses.replace(SETTINGS, max_steps=max_steps)
 
 
 def _end(train_dir):
@@ -66,7 +74,7 @@ def uninterrupted(tmp_path_factory, data_dir):
         key = repr((args, placement))
         if key not in known:
             directory = tmp_path_factory.mktemp('uninterrupted')
-            _train(data_dir, directory, LAST_STEP, *args, **placement)
+            _train(data_dir, directory, SETTINGS, *args, **placement)
             known[key] = _end(directory)
         return known[key]
 
@@ -87,7 +95,7 @@ def test_five_stops(tmp_path, data_dir, capsys, uninterrupted, hparams, num_devi
     values, (losses, precisions) = uninterrupted(hparams, num_devices, **placement)
     capsys.readouterr()
     for max_steps in STOPS + [LAST_STEP]:
-        _train(data_dir, tmp_path, max_steps, hparams, num_devices, **placement)
+        _train(data_dir, tmp_path, _until(max_steps), hparams, num_devices, **placement)
     assert _logged_steps(capsys) == list(range(1, LAST_STEP + 1))
     stopped_values, (stopped_losses, stopped_precisions) = _end(tmp_path)
     assert stopped_values == values and stopped_losses == losses
@@ -101,18 +109,18 @@ def test_five_stops(tmp_path, data_dir, capsys, uninterrupted, hparams, num_devi
 def test_a_wrong_number_of_batches_shows(tmp_path, data_dir, monkeypatch, uninterrupted, error):
     for max_steps in (1, LAST_STEP):
         monkeypatch.setattr(Job, 'replayed_batches', 1 + error)
-        _train(data_dir, tmp_path, max_steps)
+        _train(data_dir, tmp_path, _until(max_steps))
     assert _end(tmp_path)[0] != uninterrupted()[0]
 
 
 def test_repeated_steps_are_logged_once(tmp_path, data_dir, capsys, uninterrupted):
     """As after a kill: the last checkpoint is older than the last log line, or missing."""
     for max_steps in (3, 7):  # There is also a checkpoint of step 4.
-        _train(data_dir, tmp_path, max_steps)
+        _train(data_dir, tmp_path, _until(max_steps))
         for path in [*tmp_path.glob(f'model.ckpt-{max_steps}.*'), tmp_path / 'checkpoint']:
             path.unlink()
     capsys.readouterr()
-    _train(data_dir, tmp_path, LAST_STEP)
+    _train(data_dir, tmp_path, SETTINGS)
     output = capsys.readouterr().out
     assert 'Steps 5 to 7 are repeated without log lines, which have been printed\n' in output
     assert messages.log_steps(output) == ['8', '9']
@@ -125,17 +133,17 @@ def test_repeated_steps_are_logged_once(tmp_path, data_dir, capsys, uninterrupte
 
 def test_another_run_prints_its_lines(tmp_path, data_dir, capsys):
     """With another hyperparameter, a repeated step has another loss."""
-    _train(data_dir, tmp_path, 7)
+    _train(data_dir, tmp_path, _until(7))
     for path in tmp_path.glob('model.ckpt-7.*'):
         path.unlink()
     capsys.readouterr()
-    _train(data_dir, tmp_path, LAST_STEP, dataclasses.replace(CLASSIC, initial_learning_rate=0.01))
+    _train(data_dir, tmp_path, SETTINGS, dataclasses.replace(CLASSIC, initial_learning_rate=0.01))
     assert _logged_steps(capsys) == [5, 6, 7, 8, 9]
 
 
 def test_the_progress_and_a_signal(tmp_path, data_dir, capsys, monkeypatch):
     """The signal ends the replay; nothing is saved."""
-    _train(data_dir, tmp_path, 3)
+    _train(data_dir, tmp_path, _until(3))
     before = checkpoint.read_latest(str(tmp_path)).path
     capsys.readouterr()
     printed = []
@@ -146,17 +154,87 @@ def test_the_progress_and_a_signal(tmp_path, data_dir, capsys, monkeypatch):
             os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(session_hooks, 'print', print_and_stop, raising=False)
+    monkeypatch.setattr(session_hooks, '_REPLAY_PRINT_SECS', 0)  # a line per step
     with pytest.raises(signals.SignalInterrupt):
-        _train(data_dir, tmp_path, LAST_STEP)
+        _train(data_dir, tmp_path, SETTINGS)
     assert printed[-1] == 'Replaying the input of 3 steps: 0%'
     assert checkpoint.read_latest(str(tmp_path)).path == before
 
 
+def test_the_progress_is_reported(monkeypatch):
+    """The chief of a cluster must not take a long replay for a lost worker."""
+    monkeypatch.setattr(session_hooks, '_REPLAY_PRINT_SECS', 0)
+    with tf.Graph().as_default(), tf.Session() as session:
+        queue = tf.FIFOQueue(20, [tf.int32, tf.int32], [[], []])
+        reported = []
+        hook = session_hooks.ReplayHook(
+            queue,
+            2,
+            tf.constant(4),
+            signals.StopRequest(),
+            lambda: reported.append(session.run(queue.size())),
+        )
+        hook.begin()
+        session.run(queue.enqueue_many([list(range(20)), list(range(20))]))
+        hook.after_create_session(session, tf.train.Coordinator())
+        assert reported == [20, 18, 16, 14]
+        assert session.run(queue.dequeue()) == [8, 8]
+
+
+class Killed(BaseException):
+    """Kill of the process."""
+
+
+def test_kills_during_evaluations(tmp_path, data_dir, capsys, monkeypatch, uninterrupted):
+    """The next start makes the evaluation, also if it has nothing to train."""
+    evaluate = evaluation.Evaluator.evaluate
+    alive = []
+
+    def kill_once(evaluator, ckpt):
+        if ckpt.step in alive:
+            return evaluate(evaluator, ckpt)
+        alive.append(ckpt.step)
+        raise Killed
+
+    monkeypatch.setattr(evaluation.Evaluator, 'evaluate', kill_once)
+    settings = dataclasses.replace(SETTINGS, save_checkpoint_steps=3)
+    for _ in range(LAST_STEP // 3):
+        with pytest.raises(Killed):
+            _train(data_dir, tmp_path, settings)
+    _train(data_dir, tmp_path, settings)
+    assert alive == [3, 6, 9]
+    assert messages.nothing_to_do(LAST_STEP) in capsys.readouterr().out
+    values, (losses, precisions) = uninterrupted()
+    assert _end(tmp_path) == (values, [losses, precisions])
+    _train(data_dir, tmp_path, settings)
+    assert 'precision' not in capsys.readouterr().out
+
+
+def test_the_evaluation_of_a_stop_does_not_count(tmp_path, data_dir, monkeypatch):
+    """It is neither the best one nor the target."""
+    settings = dataclasses.replace(SETTINGS, keep_best=True, target_precision=0.001)
+    compared = []
+
+    def print_and_stop(line):
+        if 'step 2,' in line:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(session_hooks, 'print', print_and_stop, raising=False)
+    monkeypatch.setattr(
+        eval_hook.EvalHook, '_compare', lambda _, ckpt, __: compared.append(ckpt.step)
+    )
+    for _ in range(2):
+        _train(data_dir, tmp_path, settings)
+    steps = [step for step, tag, _ in events.scalars(tmp_path) if tag == tensorboard.PRECISION]
+    assert steps == [2, 3, 6, 9]
+    assert compared == [3, 6, 9]
+
+
 def test_the_plan_names_the_replay(data_dir, capsys):
-    settings = RunSettings(seed=1, deterministic=True)
-    job = Job(dataset.read(data_dir), settings=settings)
+    job = Job(dataset.read(data_dir), settings=SETTINGS)
     for first_step, end in [
         (0, 'Seed: 1, deterministic on this machine'),
         (7, 'Seed: 1, deterministic on this machine, the input of the first 7 steps is replayed'),
+        (9, 'Seed: 1, deterministic on this machine'),  # nothing to do
     ]:
         assert training_job.print_plan(job, first_step)[-1] == end

@@ -176,7 +176,9 @@ def train(job, train_dir):
         summary_op = tf.summary.merge_all()
         saver = tf.train.Saver()
         made = training.Step(train_op, [total_loss], [gradients], None, summary_op)
-        log = session_hooks.LoggingHook(made, None, job.run_length, settings.log_frequency)
+        log = session_hooks.LoggingHook(
+            made, lambda step: True, job.run_length, settings.log_frequency
+        )
         config = machine.session_config(job.devices)
         with cifar10_input.translate_errors(job.dataset.train), event_file.SummaryWriter(
             train_dir

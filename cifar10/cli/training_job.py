@@ -133,7 +133,7 @@ def _plan_lines(job, first_step, is_single_process):
         )
     if settings.seed is not None:
         fixed = (
-            _determinism(first_step)
+            _determinism(first_step, run_length.last_step)
             if settings.deterministic
             else 'for initial values and distortions, not for the order of the examples'
         )
@@ -141,9 +141,10 @@ def _plan_lines(job, first_step, is_single_process):
     return lines
 
 
-def _determinism(first_step):
-    """Return the description of a deterministic run that starts at a global step."""
-    replay = f', the input of the first {first_step} steps is replayed' if first_step else ''
+def _determinism(first_step, last_step):
+    """Return the description of a deterministic run with these first and last global steps."""
+    is_resumed = 0 < first_step < last_step
+    replay = f', the input of the first {first_step} steps is replayed' if is_resumed else ''
     return 'deterministic on this machine' + replay
 
 

@@ -70,6 +70,7 @@ class Worker(tf.train.SessionRunHook):
         self.generation = self.first_step = self._next_heartbeat = 0
         self._adopted_hparams = adopted_hparams
         self._join_attempts = 0  # since the last update
+        self._logged_step = 0
         self._task_infos = {}  # of state_tasks, if all of them answered with the same addresses
         self._data_checksum = verification.total_checksum(job.dataset.train)
         if self.state_tasks == [self.task]:
@@ -300,6 +301,13 @@ class Worker(tf.train.SessionRunHook):
             None if self._owns_variables else variable_placement.Copies(self.task, devices)
         )
         return self._copies.variable_scope() if self._copies else placement.variables_on(devices)
+
+    def record_log_line(self, step):
+        """Remember the step of a log line; see Run.record_log_line."""
+        if step <= self._logged_step and self.job.settings.deterministic:
+            return False
+        self._logged_step = step
+        return True
 
     @property
     def local_step(self):

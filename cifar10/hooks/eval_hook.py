@@ -43,6 +43,7 @@ class EvalHook(session_hooks.FetchingHook):
         self._run, self._split, self._device = run, split, device
         self._every_n_steps, self._keeps_best = settings.eval_every, settings.keep_best
         self._target_precision = settings.target_precision
+        self._deterministic = settings.deterministic
 
     def begin(self):
         """Verify the test files before training; collect the variables.
@@ -55,25 +56,34 @@ class EvalHook(session_hooks.FetchingHook):
         self._variables = {variable.op.name: variable for variable in tf.global_variables()}
 
     def after_create_session(self, session, coord):
-        """Record the current step; start the timer."""
+        """Record the current step; start the timer.
+
+        In a deterministic run, also make the evaluation that a kill has prevented.
+        """
         self._step = session.run(tf.train.get_global_step())
         self._start = time.monotonic()
+        if self._deterministic and self._run.record['evaluated_step'] < self._step:
+            self._evaluate_if_due(session, self._step - 1, coord.request_stop)
 
     def after_run(self, run_context, run_values):
         """Evaluate when it is due; the last step is left to evaluate_last."""
         before, self._step = self._step, run_values.results
-        if (
-            self._every_n_steps
-            and not run_context.stop_requested
-            and session_hooks.should_trigger(self._step, before, self._every_n_steps)
+        if not run_context.stop_requested:
+            self._evaluate_if_due(run_context.session, before, run_context.request_stop)
+
+    def _evaluate_if_due(self, session, before, request_stop):
+        """Evaluate the weights of a session if an evaluation is due after the step `before`."""
+        if not self._every_n_steps or not session_hooks.should_trigger(
+            self._step, before, self._every_n_steps
         ):
-            # Messages name it; a checkpoint file of this step may never be saved.
-            path = os.path.join(self._run.directory, f'step {self._step} (in memory)')
-            values = run_context.session.run(self._variables)
-            with self._run.output_errors.collect('an evaluation'):  # A test file may have changed.
-                self._evaluate(checkpoint.Checkpoint(path, int(self._step), values))
-            if self._has_reached_target:
-                run_context.request_stop()
+            return
+        # Messages name it; a checkpoint file of this step may never be saved.
+        path = os.path.join(self._run.directory, f'step {self._step} (in memory)')
+        values = session.run(self._variables)
+        with self._run.output_errors.collect('an evaluation'):  # A test file may have changed.
+            self._evaluate(checkpoint.Checkpoint(path, int(self._step), values))
+        if self._has_reached_target:
+            request_stop()
 
     def evaluate_last(self):
         """Evaluate the last checkpoint of the run, unless it is already evaluated."""
@@ -86,8 +96,18 @@ class EvalHook(session_hooks.FetchingHook):
         if self._target_precision and not self._has_reached_target:
             print(f'Precision {self._target_precision:g} is not reached')
 
+    def _is_due(self, step):
+        """Return False for a step that the uninterrupted deterministic run does not evaluate."""
+        every = self._every_n_steps
+        return (
+            not self._deterministic
+            or step == self._run.record['last_step']
+            or bool(every)
+            and step % every == 0
+        )
+
     def _evaluate(self, ckpt):
-        """Evaluate a Checkpoint, print and write the precision, compare it with the target."""
+        """Evaluate a Checkpoint; print, write and record the precision."""
         start = time.monotonic()
         if self._evaluator is None:
             self._evaluator = evaluation.Evaluator(self._split, self._device)
@@ -99,6 +119,12 @@ class EvalHook(session_hooks.FetchingHook):
         precision = result.metrics.precision
         value = tf.Summary.Value(tag=tensorboard.PRECISION, simple_value=precision)
         self._run.summary_writer.add_summary(tf.Summary(value=[value]), result.step)
+        if self._is_due(ckpt.step):
+            self._compare(ckpt, precision)
+        self._run.record_evaluation(ckpt.step)
+
+    def _compare(self, ckpt, precision):
+        """Keep a Checkpoint that is the best, compare its precision with the target."""
         if self._keeps_best:
             self._best_precision = max(self._best_precision, precision)
             with self._run.output_errors.collect('the best checkpoint'):
@@ -108,6 +134,6 @@ class EvalHook(session_hooks.FetchingHook):
         if self._target_precision and precision >= self._target_precision and self._start:
             self._has_reached_target = True
             print(
-                f'Precision {self._target_precision:g} is reached at step {result.step}, {time.monotonic() - self._start:.1f} s '
+                f'Precision {self._target_precision:g} is reached at step {ckpt.step}, {time.monotonic() - self._start:.1f} s '
                 f'after the start of this training (evaluations: {self._evaluation_secs:.1f} s)'
             )

@@ -167,17 +167,18 @@ class LoggingHook(FetchingHook):
     previous line. tf.train.LoggingTensorHook prints only tensors.
     """
 
-    def __init__(self, step, run, run_length, every_n_steps):
+    def __init__(self, step, record_line, run_length, every_n_steps):
         """Make the hook.
 
         Args:
           step: a training.Step.
-          run: a Run; None for a worker that is not the chief.
+          record_line: a function of the step of a line. If it returns False, the line has been
+            printed before, and is left out.
           run_length: a RunLength.
           every_n_steps: steps between two lines.
         """
         super().__init__([step.global_step, step.loss])
-        self._run, self._run_length = run, run_length
+        self._record_line, self._run_length = record_line, run_length
         self._every_n_steps = every_n_steps
         self._pending_results = None
 
@@ -208,10 +209,8 @@ class LoggingHook(FetchingHook):
         left = max(0, run_length.last_step - step) * self._sec_per_step(
             min(1, len(self._lines) - 2)
         )
-        if self._run:
-            if step <= self._run.logged_step:
-                return
-            self._run.record_log_line(step)  # before the line, so that no line appears twice
+        if not self._record_line(step):  # before the line, so that no line appears twice
+            return
         print(
             f'{datetime.datetime.now().isoformat(" ", "microseconds")}: step {step}, loss = {loss:.2f} '
             f'({run_length.examples_per_step / sec_per_step:.1f} examples/sec; {sec_per_step:.3f} sec/batch), epoch '

@@ -13,7 +13,6 @@ from cifar10.runs import checkpoint, checkpoint_files, event_file, run_record
 from cifar10.system import directories
 
 _RUN_FILE = re.compile(r'checkpoint|model\.ckpt-.*|events\..*|run\.json')
-_LOGGED_STEP = 'logged_step'  # file with the step of the last log line of a deterministic run
 
 
 class Run:
@@ -23,8 +22,6 @@ class Run:
       directory: the absolute path.
       record: a dict, see run_record.
       resumed: the Checkpoint from which training resumes; None for a new run.
-      logged_step: the last step of this deterministic run whose log line has been printed, or 0.
-        After a kill, steps are repeated, but not their log lines.
       checkpoints: paths of its checkpoints, oldest first; a tf.train.Saver deletes the oldest.
       summary_writer: an event_file.SummaryWriter.
       output_errors: the errors.OutputErrors.
@@ -42,7 +39,6 @@ class Run:
         )
         self.summary_writer = event_file.SummaryWriter(directory)
         self.output_errors = errors.OutputErrors()
-        self.logged_step = self._read_logged_step() if record['deterministic'] else 0
 
     @property
     def saved_step(self):
@@ -52,25 +48,6 @@ class Run:
     def check_directory(self):
         """Raise UserError if the directory has been moved."""
         self._lock.check()
-
-    def _read_logged_step(self):
-        with contextlib.suppress(OSError, ValueError):
-            with open(os.path.join(self.directory, _LOGGED_STEP), encoding='ascii') as file:
-                fingerprint, step = file.read().split()
-            if fingerprint == run_record.fingerprint(self.record):
-                return int(step)
-        return 0
-
-    def record_log_line(self, step):
-        """Record that the log line of a step is printed, if the run is deterministic."""
-        if self.record['deterministic']:
-            path = os.path.join(self.directory, _LOGGED_STEP)
-            content = f'{run_record.fingerprint(self.record)} {step:12}\n'
-            # One system call overwrites the file, so that a kill leaves the old or the new content.
-            with contextlib.suppress(OSError):
-                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
-                with open(descriptor, 'wb', buffering=0) as file:
-                    file.write(content.encode())
 
     def newest_checkpoint(self):
         """Return the path of the newest checkpoint, for messages."""
@@ -100,6 +77,29 @@ class Run:
     def write_record(self):
         """Write the record; raise UserError if it cannot be written."""
         run_record.write(self.directory, self.record)
+
+    def record_log_line(self, step):
+        """Record that the log line of a step is printed, if the run is deterministic.
+
+        Returns:
+          False if the line has been printed: after a kill, steps are repeated.
+        """
+        if not self.record['deterministic']:
+            return True
+        if step <= self.record['logged_step']:
+            return False
+        self._record_progress('logged_step', step)
+        return True
+
+    def record_evaluation(self, step):
+        """Record that a step has been evaluated, if the run is deterministic."""
+        if self.record['deterministic']:
+            self._record_progress('evaluated_step', step)
+
+    def _record_progress(self, name, step):
+        self.record[name] = int(step)
+        with contextlib.suppress(UserError):  # At worst, a line appears twice.
+            self.write_record()
 
     def keep_best(self, ckpt, precision):
         """Keep a checkpoint as the best one, if its precision is greater.
@@ -173,12 +173,12 @@ def open_run(train_dir, record, fresh=False):
         resumed = checkpoint.read_latest(train_dir)
         if resumed:
             run_record.check_resumable(train_dir, record)
-            record = dict(record, best=run_record.read(train_dir).get('best'))
+        record = dict(record, **run_record.progress(train_dir, record, bool(resumed)))
         checkpoint_files.remove_unfinished(train_dir)
         run = Run(lock, train_dir, record, resumed)
-        if run.logged_step > run.saved_step:
+        if record['logged_step'] > run.saved_step:
             print(
-                f'Steps {run.saved_step + 1} to {run.logged_step} are repeated without log lines, which have been printed'
+                f'Steps {run.saved_step + 1} to {record["logged_step"]} are repeated without log lines, which have been printed'
             )
         with run.summary_writer:
             yield run

@@ -2,8 +2,10 @@
 
 Other starts of the run, the evaluation and the prediction read it. It holds the HParams by name,
 batches_per_step, num_examples, class_names, data_checksum, last_step, seed, deterministic,
-version (of this package), tensorflow (its version), processor, onednn, num_sub_batches, and best
-(None, or a dict with `checkpoint` and `precision`). In the file, null is an infinite number.
+num_workers and mode (of a cluster), version (of this package), tensorflow (its version), processor,
+onednn, num_sub_batches; and the progress of the run: best (None, or a dict with `checkpoint` and
+`precision`), and for a deterministic run logged_step and evaluated_step (of its last log line and
+evaluation, or 0). In the file, null is an infinite number.
 """
 
 import json
@@ -11,7 +13,6 @@ import math
 import os
 import re
 import reprlib
-import zlib
 
 from cifar10.config import CLASSIC, HPARAMS, HParams
 from cifar10.data import dataset
@@ -20,8 +21,14 @@ from cifar10.runs import checkpoint_files
 from cifar10.system import files
 
 RECORD = 'run.json'
-# Values that change the last bits of a deterministic run, and what they depend on
+# A deterministic run depends on these values: name, and what determines it.
 _CAUSES = {
+    'deterministic': '`deterministic`',
+    'seed': '`seed`',
+    'batch_size': '`batch_size`',
+    'batches_per_step': 'the numbers of towers and workers',
+    'num_workers': 'the number of workers',
+    'mode': '`mode`',
     'version': 'the package',
     'tensorflow': 'the installed TensorFlow',
     'processor': 'the computer',
@@ -95,6 +102,9 @@ def _validate(record):
         isinstance(name, str) and name.isprintable() for name in names
     ):
         raise ValueError('class_names is not a list of names')
+    for name in ('logged_step', 'evaluated_step'):
+        if not _is_number(record.get(name, 0)):
+            raise ValueError(f'{name} is {reprlib.repr(record[name])}')
     best = record.get('best')
     if best and not (
         isinstance(best, dict)
@@ -152,10 +162,10 @@ def check_resumable(directory, record):
 
     Raises:
       UserError: the classes, recipe, optimizer, training files, (for schedules in epochs) number of
-        examples, or (for deterministic runs) versions, computer or number of sub-batches differ.
+        examples differ, or a deterministic run cannot continue bit for bit.
     """
-    new = hparams(record)
-    recorded = dict(record, **read(directory))  # Missing items are unchanged.
+    new, on_disk = hparams(record), read(directory)
+    recorded = dict(record, **on_disk)  # Missing items are unchanged.
     remedy = 'give the same, or another directory, or set `fresh` to move the run aside'
     # Other optimizers have other variables.
     unchangeable_names = ['class_names', 'recipe', 'optimizer']
@@ -169,11 +179,11 @@ def check_resumable(directory, record):
             )
     if recorded['data_checksum'] != record['data_checksum']:
         raise UserError(f'The run in {directory} was trained on other training images: {remedy}')
-    if recorded['deterministic'] and record['deterministic']:
-        _check_environment(directory, record)
-    unused = {'last_step', *_CAUSES}
-    if not recorded['deterministic'] and not record['deterministic']:
-        unused |= {'seed', 'deterministic'}  # the run is not reproducible
+    if record['deterministic']:
+        _check_reproducible(directory, on_disk, record)
+    unused = {'last_step', *_CAUSES} - {'batch_size', 'batches_per_step'}
+    if recorded['deterministic']:
+        unused -= {'seed', 'deterministic'}  # Else the run is not reproducible.
     changed = [
         f'{name} {value} (was {recorded[name]})'
         for name, value in record.items()
@@ -188,25 +198,46 @@ def check_resumable(directory, record):
         )
 
 
-def _check_environment(directory, record):
+def _check_reproducible(directory, recorded, record):
     """Check that a deterministic run can be resumed bit for bit.
 
     Raises:
       UserError: it cannot.
     """
-    recorded = read(directory)
-    sizes = ['batch_size', 'batches_per_step']  # They change the number of sub-batches.
-    same_sizes = all(recorded.get(name) == record[name] for name in sizes)
+    message = f'The run in {directory} cannot continue bit for bit'
+    remedy = 'leave out `deterministic`, or give another directory'
     for name, cause in _CAUSES.items():
-        before = recorded.get(name, 'unknown')
-        if before != record[name] and (same_sizes or name != 'num_sub_batches'):
+        if name not in recorded:
+            raise UserError(f'{message}, because {RECORD} does not have its {name}: {remedy}')
+        if recorded[name] != record[name]:
             raise UserError(
-                f'The run in {directory} cannot continue bit for bit: its {name} was {before}, and is now {record[name]} '
-                f'({cause}). Restore that, or leave out `deterministic`, or give another directory'
+                f'{message}: its {name} was {recorded[name]}, and is now {record[name]} ({cause}). Restore that, or {remedy}'
             )
+    if record['mode'] == 'average':
+        raise UserError(
+            f'{message}, because the workers of `mode` average have lost their own weights: {remedy}'
+        )
 
 
-def fingerprint(record):
-    """Return a short string that depends on all values of a record but `last_step` and `best`."""
-    values = {name: record[name] for name in sorted(record) if name not in ('last_step', 'best')}
-    return f'{zlib.crc32(repr(values).encode()):08x}'
+def progress(directory, record, is_resumed):
+    """Return the progress of the run on disk that a new start continues.
+
+    Args:
+      directory: the directory of the run.
+      record: the record of the new start.
+      is_resumed: False if training starts at step 0. A deterministic run without a checkpoint may
+        have printed log lines.
+
+    Raises:
+      UserError: the record on disk is damaged.
+    """
+    recorded = read(directory) if is_resumed or record['deterministic'] else {}
+    # With other hyperparameters, a repeated step has another loss.
+    repeats = record['deterministic'] and all(
+        recorded.get(name) == value for name, value in record.items() if name != 'last_step'
+    )
+    return {
+        'best': recorded.get('best') if is_resumed else None,
+        'logged_step': recorded.get('logged_step', 0) if repeats else 0,
+        'evaluated_step': recorded.get('evaluated_step', 0) if repeats and is_resumed else 0,
+    }

@@ -62,7 +62,9 @@ def run_steps(step, job, run, settings=None):
         session_hooks.WorkerStopAtStepHook(step, job.run_length.last_step),
         session_hooks.QueueFillHook(stop_request),
         nan_hook,
-        session_hooks.LoggingHook(step, run, job.run_length, job.settings.log_frequency),
+        session_hooks.LoggingHook(
+            step, run.record_log_line, job.run_length, job.settings.log_frequency
+        ),
     ]
     if run:
         hooks += [

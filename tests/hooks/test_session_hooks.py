@@ -58,7 +58,7 @@ def _positions(monkeypatch, capsys, run_length, every, seconds_per_step, last, f
     monkeypatch.setattr(session_hooks.time, 'monotonic', lambda: now[0])
     global_step = tf.train.get_or_create_global_step()
     step = SimpleNamespace(global_step=global_step, loss=tf.constant(1.0))
-    hook = session_hooks.LoggingHook(step, None, run_length, every)
+    hook = session_hooks.LoggingHook(step, lambda step: True, run_length, every)
     with tf.Session() as session:
         global_step.load(first_step, session)
         hook.after_create_session(session, None)

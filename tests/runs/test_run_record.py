@@ -102,18 +102,19 @@ def test_other_hyperparameters_are_named(tmp_path, data_dir, capsys):
     'before, after, told',
     [
         ((1, False), (2, False), None),
-        ((1, True), (2, True), 'seed 2 (was 1)'),
         ((1, True), (1, False), 'deterministic False (was True)'),
-        ((1, False), (1, True), 'deterministic True (was False)'),
     ],
 )
 def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
     train(tmp_path, data_dir, 1)
-    for seed, deterministic in (before, after):
-        capsys.readouterr()
-        settings = RunSettings(seed=seed, deterministic=deterministic)
-        with open_run(str(tmp_path), job(data_dir)._replace(settings=settings).record) as run:
-            run.write_record()
+    records = [
+        job(data_dir)._replace(settings=RunSettings(seed=seed, deterministic=deterministic)).record
+        for seed, deterministic in (before, after)
+    ]
+    run_record.write(str(tmp_path), records[0])
+    capsys.readouterr()
+    with open_run(str(tmp_path), records[1]):
+        pass
     printed = capsys.readouterr().out
     assert f'different hyperparameters: {told}. ' in printed if told else printed == ''
 
@@ -121,6 +122,11 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
 @pytest.mark.parametrize(
     'name, other, cause',
     [
+        ('seed', 2, '`seed`'),
+        ('batch_size', 64, '`batch_size`'),
+        ('batches_per_step', 99, 'the numbers of towers and workers'),
+        ('num_workers', 2, 'the number of workers'),
+        ('mode', 'sync', '`mode`'),
         ('version', '0.0.0', 'the package'),
         ('tensorflow', '2.99.0', 'the installed TensorFlow'),
         ('processor', 'Another', 'the computer'),
@@ -128,7 +134,7 @@ def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
         ('num_sub_batches', 99, 'the number of cores, or `inter_op_threads`'),
     ],
 )
-def test_a_deterministic_run_in_another_environment(tmp_path, data_dir, capsys, name, other, cause):
+def test_a_deterministic_run_that_cannot_continue(tmp_path, data_dir, capsys, name, other, cause):
     """Without the flag, the run continues."""
     train(tmp_path, data_dir, 1)
     settings = RunSettings(seed=1, deterministic=True)
@@ -143,16 +149,32 @@ def test_a_deterministic_run_in_another_environment(tmp_path, data_dir, capsys, 
     )
     with messages.raises(complaint % re.escape(str(record[name]))):
         open_run(str(tmp_path), changed).__enter__()
-    if name == 'num_sub_batches':  # which the user has changed with the batch
-        with open_run(str(tmp_path), dict(changed, batch_size=64)):
-            pass
     capsys.readouterr()
     with open_run(str(tmp_path), dict(changed, deterministic=False)):
         pass
-    assert 'hyperparameters: deterministic False (was True). The' in capsys.readouterr().out
+    assert 'deterministic False (was True)' in capsys.readouterr().out
+    if name == 'batch_size':  # A record without it has the classic value.
+        return
     run_record.write(str(tmp_path), {key: record[key] for key in record if key != name})
-    with messages.raises(complaint % 'unknown'):
-        open_run(str(tmp_path), changed).__enter__()
+    with messages.raises(
+        rf'bit for bit, because run\.json does not have its {name}: leave out `deterministic`, or give'
+    ):
+        open_run(str(tmp_path), record).__enter__()
+
+
+def test_runs_that_a_deterministic_one_cannot_continue(tmp_path, data_dir):
+    train(tmp_path, data_dir, 1)
+    record = job(data_dir)._replace(settings=RunSettings(seed=1)).record
+    run_record.write(str(tmp_path), record)
+    with messages.raises('bit for bit: its deterministic was False, and is now True '):
+        open_run(str(tmp_path), dict(record, deterministic=True)).__enter__()
+    (tmp_path / 'run.json').unlink()
+    with messages.raises(r'bit for bit, because run\.json does not have its deterministic: leave'):
+        open_run(str(tmp_path), dict(record, deterministic=True)).__enter__()
+    record = dict(record, deterministic=True, mode='average', num_workers=2)
+    run_record.write(str(tmp_path), record)
+    with messages.raises('because the workers of `mode` average have lost their own weights: le'):
+        open_run(str(tmp_path), record).__enter__()
 
 
 @pytest.mark.parametrize('name', HPARAMS)

@@ -3,7 +3,7 @@
 import pytest
 
 from cifar10.runs import checkpoint
-from tests.helpers import clusters, observed
+from tests.helpers import clusters, messages, observed
 
 pytestmark = pytest.mark.slow
 LAST_STEP = 16
@@ -13,6 +13,7 @@ FLAGS = [
     f'--max_steps={LAST_STEP}',
     '--eval_every=0',
     '--save_checkpoint_steps=5',
+    '--log_frequency=1',
 ]
 
 
@@ -59,11 +60,14 @@ def test_after_kills(tmp_path, data_dir, mode, num_ps, num_workers):
         assert cluster.resumed_step() == 5
     cluster.succeed()
     assert _end(tmp_path / 'one' / 'run') == _end(tmp_path / 'two' / 'run')
+    if num_ps:  # Worker 1 has seen steps 11 and 12 twice.
+        steps = messages.log_steps(cluster.text('worker 1'))
+        assert steps == [str(step) for step in range(8, LAST_STEP + 1)]
 
 
 def test_a_worker_dies_after_it_has_sent_a_gradient(tmp_path, data_dir):
     """The chief may use the gradient after the worker has joined again, and before it replays."""
-    flags = FLAGS + ['--mode=sync', '--log_frequency=1']
+    flags = FLAGS + ['--mode=sync']
     ends, free = [], str(tmp_path / 'free')
     observed.write(free, 10**9)
     for name, dies in (('one', False), ('two', True)):
