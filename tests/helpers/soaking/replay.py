@@ -64,6 +64,7 @@ class ReplaySoak:
             if trainer.ends_within(self._rng.uniform(0, LONGEST_LIFE_SECS * self._num_gpus)):
                 break
             number = self._rng.choice(SIGNALS)
+            trainer.wait_until_imported()
             trainer.send(number)
             trainer.end(-number, 0, 128 + number)
             found_lines += STEP.findall(trainer.stdout())
