@@ -161,8 +161,8 @@ def check_resumable(directory, record):
     """Compare a new record with that on disk; print the changed values.
 
     Raises:
-      UserError: the classes, recipe, optimizer, training files, (for schedules in epochs) number of
-        examples differ, or a deterministic run cannot continue bit for bit.
+      UserError: the classes, recipe, optimizer, training files or (for schedules in epochs) number
+        of examples differ, or a deterministic run cannot continue bit for bit.
     """
     new, on_disk = hparams(record), read(directory)
     recorded = dict(record, **on_disk)  # Missing items are unchanged.
