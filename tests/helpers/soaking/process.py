@@ -103,7 +103,8 @@ class Process:
 
         def imports():
             with contextlib.suppress(OSError), open(f'/proc/{self._popen.pid}/maps') as maps:
-                return 'tensorflow' in maps.read()
+                if 'tensorflow' in maps.read():
+                    return True
             return not self.running()
 
         wait(imports, f'The start of {self}')
