@@ -63,7 +63,7 @@ def run_steps(step, job, run, settings=None):
         session_hooks.QueueFillHook(stop_request),
         nan_hook,
         session_hooks.LoggingHook(
-            step, run.record_log_line, job.run_length, job.settings.log_frequency
+            step, run.record_log_line if run else bool, job.run_length, job.settings.log_frequency
         ),
     ]
     if run:
