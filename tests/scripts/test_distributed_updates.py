@@ -10,7 +10,7 @@ import pytest
 from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
 from cifar10.input import Shard
-from cifar10.runs import checkpoint
+from cifar10.runs import checkpoint, run_record
 from cifar10.training import Job
 from tests.helpers import clusters, data_sets
 from tests.helpers.two_towers import Trainer, batches
@@ -52,6 +52,11 @@ def _begin(directory, job, num_towers=2):
 
 def _run(directory, job, recipe, num_ps, num_workers, max_steps, *flags, **options):
     """Train from the checkpoint to `max_steps`; return the Cluster."""
+    if job.settings.deterministic:
+        mode = 'sync' if num_ps else 'allreduce'
+        record = job._replace(shard=Shard(0, num_workers), mode=mode).record
+        run_record.write(str(directory), record)
+        flags += ('--deterministic',)
     cluster = clusters.Cluster(
         num_ps,
         num_workers,
@@ -89,18 +94,24 @@ DIVIDED = ['--num_gpus=2', '--devices_per_tower=2', '--variable_strategy=spread'
 
 @pytest.fixture(scope='module')
 def two_towers(tmp_path_factory, data_dir):
-    """Return a function that returns a checkpoint, its values and those after each of 3 updates."""
+    """Return a function that returns a Job, a checkpoint, its values, those after 3 updates."""
     known = {}
 
     def find(recipe):
         if recipe not in known:
-            job, directory = _job(data_dir, recipe), tmp_path_factory.mktemp(recipe) / 'run'
+            top = tmp_path_factory.mktemp(recipe)
+            # A deterministic run is not resumed in the mode average.
+            if recipe == 'classic':
+                job = _job(data_sets.write_same(top / 'data'), recipe, is_deterministic=False)
+            else:
+                job = _job(data_dir, recipe)
+            directory = top / 'run'
             trainer, first = _begin(directory, job)
             later = []
             for pair in zip(*[batches(job, 1, Shard(i, 2), 3) for i in range(2)]):
                 trainer.step(pair)
                 later.append(trainer.values())
-            known[recipe] = directory, first, later
+            known[recipe] = job, directory, first, later
         return known[recipe]
 
     return find
@@ -119,10 +130,9 @@ def two_towers(tmp_path_factory, data_dir):
         ]
     ],
 )
-def test_two_workers_are_two_towers(tmp_path, data_dir, two_towers, recipe, num_ps, mode):
+def test_two_workers_are_two_towers(tmp_path, two_towers, recipe, num_ps, mode):
     """Compare all variables, slots and moving averages of all checkpoints."""
-    job = _job(data_dir, recipe)
-    directory, first, later = two_towers(recipe)
+    job, directory, first, later = two_towers(recipe)
     shutil.copytree(str(directory), str(tmp_path / 'run'))
     cluster = _run(
         tmp_path / 'run',
@@ -131,7 +141,6 @@ def test_two_workers_are_two_towers(tmp_path, data_dir, two_towers, recipe, num_
         num_ps,
         2,
         4,
-        '--deterministic',
         '--save_checkpoint_steps=1',
         *mode,
         digests=not num_ps,
@@ -150,10 +159,11 @@ def test_two_workers_are_two_towers(tmp_path, data_dir, two_towers, recipe, num_
         assert digests[0] == digests[1] and len(set(digests[0])) == 3
 
 
-def test_averages_of_two_copies(tmp_path, data_dir):
+def test_averages_of_two_copies(tmp_path):
     """Each copy has its own momentum and moving averages; every three steps weights and averages
     are averaged, each half on another server."""
-    job = _job(data_dir, 'momentum')
+    data_dir = data_sets.write_same(tmp_path / 'data')
+    job = _job(data_dir, 'momentum', is_deterministic=False)
     trainer, first = _begin(tmp_path / 'run', job, 1)
     _run(
         tmp_path / 'run',
@@ -162,7 +172,6 @@ def test_averages_of_two_copies(tmp_path, data_dir):
         2,
         2,
         6,
-        '--deterministic',
         '--save_checkpoint_steps=1',
         '--mode=average',
         '--average_period=3',
@@ -191,7 +200,6 @@ def test_averages_of_two_copies(tmp_path, data_dir):
 )
 def test_downpour_of_one_worker(tmp_path, recipe, fetch_steps, push_steps):
     """Sums of gradients are applied; between two updates, a local copy moves by itself."""
-    # without --deterministic, the order of the images is random
     data_dir = data_sets.write_same(tmp_path / 'data')
     job = _job(data_dir, recipe, num_workers=push_steps, is_deterministic=False)
     trainer, first = _begin(tmp_path / 'run', job, 1)
