@@ -74,8 +74,8 @@ def define():
             'connect_timeout_secs',
             300,
             1,
-            'Seconds to wait for the first update, before exit status 75. Without any answer from the chief, a task waits '
-            'three times as long and exits with status 1.',
+            'Seconds to wait until the task has joined the others, and then until its first update, before exit status 75. '
+            'Without any answer from the chief, a task waits three times as long and exits with status 1.',
         ),
         (
             'stall_timeout_secs',

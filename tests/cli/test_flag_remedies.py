@@ -7,7 +7,7 @@ import re
 import pytest
 
 from cifar10.cli import flag_remedies
-from tests.helpers import programs
+from tests.helpers import pages, programs
 
 SCRIPTS = sorted(os.path.basename(path)[: -len('.py')] for path in glob.glob(programs.path('*')))
 TRAINERS = ['cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_distributed_train']
@@ -24,6 +24,14 @@ def test_each_remedy_names_a_flag_that_exists():
     assert set(flag_remedies._OTHER_NAMES) <= set().union(*listed.values())
     for name, script in flag_remedies._OTHER_SCRIPTS.items():
         assert name in listed[script[: -len('.py')]]
+
+
+def test_former_names_are_those_of_the_changelog():
+    rows = re.findall(r'^\| (`--.+) \| (`--.+) \|$', pages.read('changelog.md'), re.MULTILINE)
+    assert len(rows) > 5
+    for before, now in rows:
+        for old, new in zip(re.findall(r'--(\w+)', before), re.findall(r'--(\w+)', now)):
+            assert flag_remedies.find_remedy(f'--{old}=1', [new]) == f'use --{new}=1'
 
 
 # scripts, flags that other programs have, flag of the scripts
