@@ -263,7 +263,7 @@ class RunSettings:
     target_precision: Optional[float] = setting(
         None,
         'Stop after the first evaluation with this precision on the test images, and print the seconds of training. '
-        'Without `eval_every`, the evaluations are as often as the checkpoints',
+        'Without `eval_every`, the evaluations are as often as the checkpoints. Not in a cluster',
         low=_TINY,
         high=1,
     )

@@ -34,6 +34,7 @@ def define_flags():
     cluster_flags.define()
 
 
+# Mistakes in flags are reported before the slow import of TensorFlow.
 program.parse(__name__, define_flags, cluster_flags.check)
 
 from absl import flags
@@ -145,8 +146,9 @@ def train(job, run, worker):
         with stop_request if run else contextlib.nullcontext(), training.session(
             job, run, saver, hooks, worker.session_settings()
         ) as session:
+            # The session has initialized or restored the variables, and started the queue runners.
             while not session.should_stop():
-                session.run(update.train_op)
+                session.run(update.train_op)  # The hooks add their fetches, such as the loss.
         stop_signal = stop_request.received_signal
         if run:
             evaluation_hook.evaluate_last()

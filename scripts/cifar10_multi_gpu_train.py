@@ -29,6 +29,7 @@ def define_flags():
     training_flags.define_placement()
 
 
+# Mistakes in flags are reported before the slow import of TensorFlow.
 program.parse(__name__, define_flags, training_flags.check)
 
 from absl import flags
@@ -107,8 +108,9 @@ def train(job, run):
             session_hooks.StopOnSignalHook(stop_request),
         ]
         with stop_request, training.session(job, run, saver, hooks) as session:
+            # The session has initialized or restored the variables, and started the queue runners.
             while not session.should_stop():
-                session.run(train_op)
+                session.run(train_op)  # The hooks add their fetches, such as the loss.
         evaluation_hook.evaluate_last()
         training.end_run(run, run_length.last_step, stop_request.received_signal)
 

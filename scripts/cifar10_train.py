@@ -3,7 +3,7 @@
 
 cifar10_multi_gpu_train.py trains several towers.
 
-  cifar10_train.py --max_steps=100000
+  cifar10_train.py --epochs=256
 """
 
 import os
@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from cifar10.system import startup
 
+# From here on, Ctrl-C ends the script with one line, also during the imports.
 startup.start(__name__)
 
 from cifar10.cli import program, training_flags
@@ -25,6 +26,7 @@ def define_flags():
     training_flags.define_variable_strategy()
 
 
+# Mistakes in flags are reported before the slow import of TensorFlow.
 program.parse(__name__, define_flags, training_flags.check)
 
 from absl import flags
@@ -55,7 +57,7 @@ def train(job, run):
     """
     (device,) = job.devices
     hparams, settings, run_length = job.hparams, job.settings, job.run_length
-    if training.is_complete(job, run.saved_step, run):
+    if training.is_complete(job, run.saved_step, run):  # It prints 'Nothing to do'.
         return
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(settings, run.saved_step)
@@ -99,8 +101,9 @@ def train(job, run):
             session_hooks.StopOnSignalHook(stop_request),
         ]
         with stop_request, training.session(job, run, saver, hooks) as session:
+            # The session has initialized or restored the variables, and started the queue runners.
             while not session.should_stop():
-                session.run(train_op)
+                session.run(train_op)  # The hooks add their fetches, such as the loss.
         evaluation_hook.evaluate_last()
         training.end_run(run, run_length.last_step, stop_request.received_signal)
 
