@@ -15,7 +15,7 @@ import pytest
 from tests.helpers import pages, programs
 
 FIGURES = os.path.join(programs.ROOT, 'docs', 'figures')
-NAMES = 'data_flow distributed_modes first_run operations recipes step_timeline'.split()
+NAMES = 'data_flow distributed_modes first_run graph_and_session network operations recipes step_timeline'.split()
 
 
 def _texts(path):

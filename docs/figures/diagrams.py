@@ -56,29 +56,38 @@ def data_flow():
     box(axes, (535, 30, 140, 60), CPU, 'prefetch queue', 'batches')
     for x in (135, 315, 495):
         arrow(axes, (x, 60), (x + 40, 60))
+    axes.add_patch(patches.Rectangle((715, 4), 180, 162, fc='none', ec=GREY, lw=1, ls='--'))
     for i, y in enumerate((10, 62, 114)):
         box(axes, (725, y, 160, 44), DEVICE, f'tower_{i} on GPU {i}' if i < 2 else 'tower_2 …')
         arrow(axes, (675, 50 + 8 * i), (725, y + 22))
-    text(axes, 875, 176, 'loss, gradients', fontsize=11.5, ha='right')
-    arrow(axes, (770, 158), (770, 215))
+    text(axes, 815, 191, 'gradients of all', fontsize=11.5, ha='left')
+    arrow(axes, (805, 166), (805, 215))
     box(axes, (725, 215, 160, 60), CPU, 'average_gradients', 'waits for all towers')
     arrow(axes, (725, 245), (675, 245))
     box(axes, (535, 215, 140, 60), CPU, 'update', 'apply_gradients')
     arrow(axes, (605, 215), (605, 180))
     box(axes, (535, 130, 140, 50), CPU, 'variables', 'shared by all towers')
-    arrow(axes, (675, 146), (725, 146))
-    text(axes, 700, 162, 'weights', fontsize=11.5)
+    arrow(axes, (675, 158), (715, 158))
+    text(axes, 680, 176, 'weights to all', fontsize=11.5, ha='left')
+    arrow(axes, (535, 155), (245, 155), (245, 215))
     arrow(axes, (535, 245), (495, 245))
     box(axes, (355, 215, 140, 60), CPU, 'moving averages', 'of the variables')
     arrow(axes, (355, 245), (315, 245))
-    box(axes, (175, 215, 140, 60), CPU, 'saver')
+    box(axes, (175, 215, 140, 60), CPU, 'saver', 'variables, averages')
     arrow(axes, (175, 245), (135, 245))
     box(axes, (15, 215, 120, 60), DISK, 'checkpoints', 'model.ckpt-1000')
     arrow(axes, (75, 275), (75, 355), (175, 355))
-    box(axes, (175, 325, 140, 60), PROCESS, 'evaluation', 'cifar10_eval.py')
+    box(
+        axes,
+        (175, 325, 140, 60),
+        PROCESS,
+        'evaluation',
+        'cifar10_eval.py;\nat the end, the trainer',
+    )
     arrow(axes, (315, 355), (355, 355))
     box(axes, (355, 325, 140, 60), DISK, 'event files')
-    arrow(axes, (605, 275), (605, 325))
+    arrow(axes, (805, 275), (805, 355), (675, 355))
+    text(axes, 815, 320, 'summaries', fontsize=11.5, ha='left')
     box(axes, (535, 325, 140, 60), CPU, 'summary writer', 'scalars, histograms, …')
     arrow(axes, (535, 355), (495, 355))
     arrow(axes, (425, 385), (425, 415))
@@ -93,6 +102,87 @@ def data_flow():
         x, y = (15, 535)[i // 2], 422 + 28 * (i % 2)
         box(axes, (x, y, 16, 16), color, '')
         text(axes, x + 26, y + 8, label, fontsize=12, ha='left')
+    return axes.figure
+
+
+def network():
+    """Draw the layers with the shapes of their outputs and their numbers of parameters."""
+    axes = canvas(300)
+    rows = [
+        [
+            ('images', '24 x 24 x 3', '', DISK),
+            ('conv1', '24 x 24 x 64', '5 x 5 x 3 x 64 + 64\n= 4,864', DEVICE),
+            ('pool1', '12 x 12 x 64', '3 x 3, stride 2', CPU),
+            ('norm1', '12 x 12 x 64', '', CPU),
+            ('conv2', '12 x 12 x 64', '5 x 5 x 64 x 64 + 64\n= 102,464', DEVICE),
+            ('norm2', '12 x 12 x 64', '', CPU),
+        ],
+        [
+            ('pool2', '6 x 6 x 64', '3 x 3, stride 2', CPU),
+            ('reshape', '2304', '', CPU),
+            ('local3', '384', '2304 x 384 + 384\n= 885,120', DEVICE),
+            ('local4', '192', '384 x 192 + 192\n= 73,920', DEVICE),
+            ('softmax_linear', '10 logits', '192 x 10 + 10\n= 1,930', DEVICE),
+        ],
+    ]
+    for row, layers in enumerate(rows):
+        for i, (name, shape, note, color) in enumerate(layers):
+            x, y = 20 + 148 * i, 20 + 150 * row
+            box(axes, (x, y, 120, 56), color, name, shape)
+            for j, line in enumerate(note.split('\n')):
+                text(axes, x + 60, y + 72 + 17 * j, line, fontsize=12)
+            if i:
+                arrow(axes, (x - 28, y + 28), (x, y + 28))
+    arrow(axes, (880, 48), (890, 48), (890, 140), (8, 140), (8, 198), (20, 198))
+    axes.plot([880, 890], [48, 48], color=GREY, lw=1.5)
+    for x, color, label in [
+        (20, DISK, 'input'),
+        (120, DEVICE, 'with weights and biases: 1,068,298 parameters'),
+        (520, CPU, 'without variables'),
+    ]:
+        box(axes, (x, 274, 16, 16), color, '')
+        text(axes, x + 26, 282, label, fontsize=12, ha='left')
+    return axes.figure
+
+
+def graph_and_session():
+    """Draw the two phases of a program in graph mode."""
+    axes = canvas(330)
+    for x, width, title in [(10, 385, '1. Build, once'), (415, 475, '2. Run, thousands of times')]:
+        axes.add_patch(patches.Rectangle((x, 10), width, 310, fc='none', ec='#bbbbbb', lw=1))
+        text(axes, x + 15, 34, title, ha='left', fontsize=15, weight='bold')
+    calls = [
+        ('distorted_inputs()', 'queue, crop, …'),
+        ('inference(images)', 'Conv2D, MatMul, …'),
+        ('loss(logits, labels)', 'CrossEntropy, …'),
+        ('compute_gradients', 'Conv2DBackprop…'),
+        ('apply_gradients', 'ResourceApply…'),
+    ]
+    for i, (call, operations) in enumerate(calls):
+        y = 60 + 48 * i
+        box(axes, (25, y, 165, 36), PROCESS, call)
+        box(axes, (225, y, 155, 36), CPU, operations)
+        arrow(axes, (190, y + 18), (225, y + 18))
+        if i:
+            arrow(axes, (302, y - 12), (302, y))
+    text(axes, 107, 308, 'Python calls add', fontsize=12)
+    text(axes, 302, 308, 'operations to the graph', fontsize=12)
+    box(axes, (430, 75, 170, 60), PROCESS, 'queue runners', 'session.run(enqueue)')
+    box(axes, (430, 185, 170, 60), PROCESS, 'training loop', 'session.run(train_op)')
+    axes.add_patch(patches.Rectangle((660, 44), 225, 232, fc='none', ec=GREY, lw=1, ls='--'))
+    box(axes, (680, 60, 195, 90), CPU, 'queues', 'images, batches')
+    box(
+        axes,
+        (680, 170, 195, 90),
+        DEVICE,
+        'network, update',
+        'new values of the\nvariables in each run',
+    )
+    arrow(axes, (600, 105), (680, 105))
+    arrow(axes, (600, 215), (680, 215))
+    arrow(axes, (777, 150), (777, 170))
+    text(axes, 515, 285, 'threads of Python', fontsize=12)
+    text(axes, 772, 297, 'session', fontsize=15)
     return axes.figure
 
 

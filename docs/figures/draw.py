@@ -27,6 +27,8 @@ from diagrams import (
     data_flow,
     distributed_modes,
     first_run,
+    graph_and_session,
+    network,
     text,
 )
 import matplotlib
@@ -87,15 +89,15 @@ def step_timeline():
             lane, color = lanes.index((row['tower'], kind)), LAYERS[layer]
         start, duration = int(row['start_us']) / 1000, int(row['duration_us']) / 1000
         axes.barh(lane, duration, left=start, height=0.62, color=color, ec=color, lw=0.8)
-        if duration > 22:
+        if duration > 9:
             ink = 'white' if color == BLUE else 'black'
             text(axes, start + duration / 2, lane, layer, color=ink, fontsize=12)
-    text(axes, 225, 5, 'waits for both towers', fontsize=12)
+    text(axes, 95, 5, 'waits for both towers', fontsize=12)
     names = [lane if tower == 'step' else f'{tower}: {lane}' for tower, lane in lanes]
     axes.set_yticks(range(len(lanes)))
     axes.set_yticklabels(names)
-    axes.set_xticks(range(0, 401, 50))
-    axes.set(xlim=(0, 400), ylim=(7.6, -0.6), xlabel='milliseconds since the start of the step')
+    axes.set_xticks(range(0, 151, 25))
+    axes.set(xlim=(0, 150), ylim=(7.6, -0.6), xlabel='milliseconds since the start of the step')
     axes.grid(axis='x', alpha=0.3)
     axes.set_axisbelow(True)
     handles = [patches.Patch(color=color, label=layer) for layer, color in LAYERS.items()]
@@ -161,7 +163,16 @@ def operations():
     return axes.figure
 
 
-FIGURES = (data_flow, step_timeline, distributed_modes, recipes, operations, first_run)
+FIGURES = (
+    data_flow,
+    network,
+    graph_and_session,
+    step_timeline,
+    distributed_modes,
+    recipes,
+    operations,
+    first_run,
+)
 
 
 def checksum(name):
