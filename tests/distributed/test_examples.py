@@ -11,7 +11,7 @@ import pytest
 from cifar10.data import dataset
 from tests.helpers import programs
 
-DOCS = os.path.join(programs.ROOT, 'docs')
+DOCS = os.path.join(programs.ROOT, 'docs', 'examples')
 TRAINER = 'scripts/cifar10_distributed_train.py'
 
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 #SBATCH --job-name=cifar10 --nodes=2 --ntasks-per-node=1 --distribution=block
 # All-reduce. Run sbatch in the checkout. The trainer gets the flags after the name of this file:
-#   one task per machine:  sbatch --nodes=2 --ntasks-per-node=1 --gpus-per-task=4 docs/slurm.sh --num_gpus=4 --recipe=fast
-#   one task per GPU:      sbatch --nodes=2 --ntasks-per-node=4 --gpus-per-task=1 docs/slurm.sh --recipe=fast
+#   one task per machine:  sbatch --nodes=2 --ntasks-per-node=1 --gpus-per-task=4 docs/examples/slurm.sh --num_gpus=4 --recipe=fast
+#   one task per GPU:      sbatch --nodes=2 --ntasks-per-node=4 --gpus-per-task=1 docs/examples/slurm.sh --recipe=fast
 # Add --cpus-per-task and --time for your cluster. Do not add --fresh: each restart would start a new run.
 # $HOME must be the same directory on all nodes.
 . venv/bin/activate
