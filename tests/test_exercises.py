@@ -1,0 +1,155 @@
+"""docs/exercises.md: its numbers, changes and programs."""
+
+import filecmp
+import math
+import os
+import re
+import shutil
+import types
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tests.helpers import pages, programs
+from tests.helpers.forks import ROOT
+
+PAGE = pages.read('exercises.md')
+BLOCKS = [item.text for item in pages.items('exercises.md') if item.is_python]
+LOCAL3, CLIP_NORM_FIELD, CLIP_NORM_CODE, QUEUE, COUNT = BLOCKS
+TRAINING = '--deterministic --seed=1 --batch_size=8 --max_steps=2 --eval_every=0'.split()
+
+
+def _num_parameters(*replacements):
+    """Return the number of parameters of cifar10/model.py after replacements in its text."""
+    with open(os.path.join(ROOT, 'cifar10', 'model.py'), encoding='utf-8') as opened:
+        source = _replace(opened.read(), replacements)
+    model = types.ModuleType('model')
+    exec(source, model.__dict__)
+    with tf.Graph().as_default():
+        model.inference(tf.zeros([2, 24, 24, 3]))
+        return sum(variable.shape.num_elements() for variable in tf.trainable_variables())
+
+
+def _replace(text, replacements):
+    """Replace patterns, each of which occurs once."""
+    for old, new in replacements:
+        text, count = re.subn(old, lambda match, new=new: new, text)
+        assert count == 1, old
+    return text
+
+
+def _checkout(directory, changes):
+    """Copy the checkout, with replacements in files of the package; return the directory."""
+    for name in ('cifar10', 'scripts'):
+        shutil.copytree(os.path.join(ROOT, name), str(directory / name))
+    for name, replacements in changes.items():
+        path = directory / 'cifar10' / name
+        path.write_text(_replace(path.read_text(), replacements))
+    return str(directory)
+
+
+def _run_program(directory, text):
+    """Run a program of the page in a copy of the checkout; return its standard output."""
+    checkout = _checkout(directory, {})
+    (directory / 'scripts' / 'exercise.py').write_text(text)
+    status, stdout, stderr = programs.run('exercise', checkout=checkout)
+    assert status == 0, stderr
+    return stdout
+
+
+@pytest.mark.parametrize(
+    'replacements',
+    [
+        [(r" +x = tf\.reshape\(x, .*\n.*'local3'.*\n", LOCAL3)],
+        [("'local4', 192", "'local4', 96"), (r'\[192, num_classes\]', '[96, num_classes]')],
+    ],
+)
+def test_networks(replacements):
+    number = _num_parameters(*replacements)
+    assert f'`Network: {number} parameters`' in PAGE and number != _num_parameters()
+
+
+def test_half_of_a_layer_does_not_fit():
+    with pytest.raises(ValueError, match='Dimensions must be equal, but are 96 and 192'):
+        _num_parameters(("'local4', 192", "'local4', 96"))
+
+
+def test_the_least_loss_of_probabilities():
+    with tf.Graph().as_default(), tf.Session() as session:
+        loss = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            labels=[0], logits=tf.one_hot([0], 10)
+        )
+        assert f'-ln 0.232 = {session.run(loss)[0]:.3f}' in PAGE
+    assert f'e / (e + 9) = {math.e / (math.e + 9):.3f}' in PAGE
+
+
+@pytest.mark.slow
+def test_the_sum_with_half_of_the_learning_rate_is_the_average(tmp_path, data_dir):
+    checkout = _checkout(tmp_path, {'multi_gpu.py': [(r' / len\(gradients\)', '')]})
+    for name, place, rate in [('a', ROOT, 0.1), ('b', checkout, 0.05)]:
+        arguments = ['--num_gpus=2', f'--data_dir={data_dir}', f'--train_dir={tmp_path / name}']
+        arguments += [f'--initial_learning_rate={rate}', *TRAINING]
+        status, _, stderr = programs.run('cifar10_multi_gpu_train', *arguments, checkout=place)
+        assert status == 0, stderr
+    name = 'model.ckpt-2.data-00000-of-00001'
+    assert filecmp.cmp(str(tmp_path / 'a' / name), str(tmp_path / 'b' / name), shallow=False)
+
+
+@pytest.mark.slow
+def test_a_new_hyperparameter(tmp_path, data_dir):
+    changes = {
+        'config.py': [(r'(?<=\n)(?=    crop_range: )', CLIP_NORM_FIELD)],
+        'optimizer.py': [
+            (r'(?<=\n)(?=    decay = hparams\.moving_average_decay\n)', CLIP_NORM_CODE)
+        ],
+    }
+    checkout = _checkout(tmp_path, changes)
+    arguments = [f'--data_dir={data_dir}', f'--train_dir={tmp_path / "run"}', *TRAINING]
+    status, stdout, stderr = programs.run(
+        'cifar10_train', *arguments, '--clip_norm=1', checkout=checkout
+    )
+    assert status == 0, stderr
+    assert 'Recipe: classic; differences from classic: clip_norm 1.0 (classic: inf)' in PAGE
+    assert 'clip_norm 1.0 (classic: inf)' in stdout
+    status, stdout, stderr = programs.run(
+        'cifar10_train', *arguments, '--clip_norm=0', checkout=checkout
+    )
+    assert (status, stdout, stderr.count('\n')) == (2, '', 1) and '--clip_norm' in stderr
+
+
+@pytest.mark.slow
+def test_a_queue_that_nobody_fills(tmp_path):
+    text = QUEUE.replace('/tmp/exercise_6', str(tmp_path / 'data'))
+    assert re.search(r'^\[(\d ?){8}\]$', _run_program(tmp_path / 'filled', text), re.MULTILINE)
+    (config,) = re.findall(r'`(tf\.Session\(config=.*?)`', PAGE)
+    empty = _replace(
+        text,
+        [
+            (r'tf\.Session\(\)', config.replace('5000', '200')),
+            (r' +threads = .*\n', ''),
+            (r'join\(threads\)', 'join([])'),
+            (
+                r' +print.*',
+                '    try:\n        session.run(labels)\n    except tf.errors.DeadlineExceededError as error:\n        print(error.message)',
+            ),
+        ],
+    )
+    assert 'Timed out waiting for notification' in _run_program(tmp_path / 'empty', empty)
+
+
+@pytest.mark.slow
+def test_count_the_test_images(tmp_path, data_dir, runs):
+    """With 50 test images in batches of 16."""
+    text = COUNT.replace('/tmp/cifar10_synthetic', str(data_dir))
+    text = text.replace('/tmp/synthetic_train', str(runs / 'fast'))
+    text = text.replace('10000 / 128', '50 / 16').replace('batch_size=128', 'batch_size=16')
+    assert re.search(r'^\d+ of 64$', _run_program(tmp_path / 'too_many', text), re.MULTILINE)
+    loop = (
+        '    try:\n        while True:\n            correct.extend(session.run(top_k_op))\n'
+        '    except tf.errors.OutOfRangeError:\n        pass\n'
+    )
+    exact = _replace(text, [('_size=16', '_size=16, num_epochs=1'), (r' +for _.*\n.*\n', loop)])
+    (line,) = re.findall(r'^\d+ of 50$', _run_program(tmp_path / 'exact', exact), re.MULTILINE)
+    arguments = [f'--checkpoint_dir={runs / "fast"}', f'--eval_dir={tmp_path / "eval"}']
+    stdout = programs.succeed('cifar10_eval', f'--data_dir={data_dir}', '--run_once', *arguments)
+    assert f'({line}, step 3)' in stdout
