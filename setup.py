@@ -22,12 +22,10 @@ setup(
     long_description_content_type='text/markdown',
     keywords='tensorflow cifar-10 tutorial graph-mode multi-gpu',
     classifiers=[
-        'Development Status :: 5 - Production/Stable',
+        'Development Status :: 4 - Beta',
         'Environment :: Console',
-        'Environment :: GPU',
         'Intended Audience :: Developers',
         'Intended Audience :: Education',
-        'Operating System :: MacOS',
         'Operating System :: POSIX :: Linux',
         'Programming Language :: Python :: 3',
         'Programming Language :: Python :: 3 :: Only',

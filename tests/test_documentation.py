@@ -68,12 +68,14 @@ OTHER_FLAGS = {
     'version',
     'logdir',
     'logdir_spec',
+    'port',
 }  # of each script, of TensorBoard
 
 PROGRAM = """
 import tensorflow as tf
 
 tf.app.flags.DEFINE_integer('max_steps', 1, 'Steps.')
+tf.app.flags.DEFINE_string('train_dir', '', 'Directory.')
 step = tf.Variable(0)
 train_op = step.assign_add(1)
 with tf.Session() as session:
@@ -129,6 +131,8 @@ def test_flags():
             )
             flags = pages.flags('cifar10_distributed_train')
             assert set(re.findall(r' --(\w+)', trainer)) <= flags, (page, script)
+        if page == 'changelog.md':  # It has old names.
+            continue
         for flag in re.findall(r'`--(?:no)?(\w+)[=`]', text):
             assert flag in known, (page, flag)
 
