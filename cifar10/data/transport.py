@@ -1,4 +1,4 @@
-"""Transport of an archive from the fastest of several hosts.
+"""Transport of an archive from the first of several hosts that is fast.
 
 A host that answers with an error, stalls, or needs much longer than another one would, is left. The
 bytes on disk stay: the next host with the same archive sends the rest.

@@ -1,4 +1,4 @@
-"""Downloads of programs: published files, verified, from the fastest of several hosts.
+"""Downloads of programs: published files, verified, from the first of several hosts that is fast.
 
 The hosts in the programs are slow (CIFAR-10) or refuse the files (MNIST).
 """
@@ -47,14 +47,14 @@ def install():
             sources.update((_location(url), record) for url in urls)
     retrieve = urllib.request.urlretrieve
 
-    def retrieve_from_fastest_host(url, filename=None, *others, **named):
+    def retrieve_from_fast_host(url, filename=None, *others, **named):
         source = sources.get(_location(url))
         if not filename or source is None:
             return retrieve(url, filename, *others, **named)
         fetch(source, filename)
         return filename, None
 
-    urllib.request.urlretrieve = six.moves.urllib.request.urlretrieve = retrieve_from_fastest_host
+    urllib.request.urlretrieve = six.moves.urllib.request.urlretrieve = retrieve_from_fast_host
 
 
 def _location(url):

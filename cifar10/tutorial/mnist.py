@@ -131,7 +131,7 @@ def read_data_sets(
       reshape: see DataSet.
       validation_size: number of training examples for validation.
       seed: see DataSet.
-      source_url: the URL of the files, up to their names. Default: the fastest of several hosts.
+      source_url: the URL of the files, up to their names. Default: the first fast host.
 
     Raises:
       UserError: a file is damaged, or cannot be downloaded.
