@@ -65,6 +65,5 @@ def find_remedy(argument, known):
     for flag in names:
         if flag in known:
             return 'use ' + shlex.quote(f'--{flag}{equals}{value}')
-    if name in _OTHER_SCRIPTS:
-        return f'leave it out, or use {_OTHER_SCRIPTS[name]}'
-    return None
+    scripts = [_OTHER_SCRIPTS[flag] for flag in names if flag in _OTHER_SCRIPTS]
+    return f'leave it out, or use {scripts[0]}' if scripts else None

@@ -29,8 +29,10 @@ def test_each_remedy_names_a_flag_that_exists():
 def test_former_names_are_those_of_the_changelog():
     rows = re.findall(r'^\| (`--.+) \| (`--.+) \|$', pages.read('changelog.md'), re.MULTILINE)
     assert len(rows) > 5
-    for before, now in rows:
-        for old, new in zip(re.findall(r'--(\w+)', before), re.findall(r'--(\w+)', now)):
+    for row in rows:
+        before, now = (re.findall(r'--(\w+)', cell) for cell in row)
+        assert len(before) == len(now)
+        for old, new in zip(before, now):
             assert flag_remedies.find_remedy(f'--{old}=1', [new]) == f'use --{new}=1'
 
 
@@ -67,6 +69,7 @@ def test_the_flag_of_the_script(scripts, given, flag):
     'command, remedy',
     [
         ('cifar10_train --num_gpus=2', '.*: leave it out, or use cifar10_multi_gpu_train.py; .*'),
+        ('cifar10_train --num_gpu=2', '.*: leave it out, or use cifar10_multi_gpu_train.py; .*'),
         ('cifar10_train --package-modules', '.*: leave it out, or use cifar10_run.py; .*'),
         ('cifar10_multi_gpu_train --num_gpuss=2', '.* Did you mean: num_gpus.*'),
         ('cifar10_launch --mode=async', '.*; the flags of cifar10_distributed_train.py come .*'),
