@@ -144,7 +144,8 @@ def test_a_loss_or_gradient_that_is_not_finite(
         )
     assert str(error.value) == (
         f'Training diverged at step 35 with learning rate 0.025. Not finite: losses of towers: {losses}; '
-        f'gradients of towers: {gradients}; variables: {variables}. Lower `initial_learning_rate` (with Muon, `matrix_learning_rate`). '
+        f'gradients of towers: {gradients}; variables: {variables}. '
+        'Lower `initial_learning_rate` (with Muon, also `matrix_learning_rate`). '
         f'Last good checkpoint: {tmp_path / "model.ckpt-20"}'
     )
     assert_saved(tmp_path, 20)
