@@ -8,7 +8,7 @@ from setuptools import find_packages, setup
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-with open(os.path.join(HERE, 'README.md')) as readme:
+with open(os.path.join(HERE, 'README.md'), encoding='utf-8') as readme:
     long_description = readme.read()
 
 with open(os.path.join(HERE, 'cifar10', '__init__.py')) as package:
