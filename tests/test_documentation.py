@@ -25,6 +25,8 @@ NOT_RUN = [
     r': python -m pytest ',
     r': python -m tf2onnx.convert ',
     r': tensorboard ',
+    r': git clone ',
+    r' \.\./(dlwithtf|practice)/',
     r': docker run ',
     r': curl -d ',
     r': python -c "\nimport grpc',
