@@ -3,6 +3,7 @@
 import collections
 import glob
 import hashlib
+import json
 import os
 import re
 import statistics
@@ -89,3 +90,23 @@ def test_recipes():
         if len(group) > 1:
             assert f'{precision:.3f} ({least:.3f}–{greatest:.3f})' in pages.read('results.md')
         assert any(t.endswith(f': {precision:.3f} after {epochs:.0f} epochs') for t in texts)
+
+
+def test_operations_of_a_trace(tmp_path):
+    """The parts of a batch belong to their layer."""
+    names = 'conv2/Conv2D', 'batch_part_1/conv2/Conv2D', 'softmax_linear/MatMul'
+    events = [
+        {'ph': 'X', 'ts': 9, 'dur': dur, 'args': {'name': f'tower_0/{prefix}{name}'}}
+        for prefix, dur in [('', 1000), ('gradients/tower_0/', 3000)]
+        for name in names
+    ]
+    (tmp_path / 'trace.json').write_text(json.dumps({'traceEvents': events}))
+    command = [sys.executable, '-B', os.path.join(FIGURES, 'chrome_trace.py'), 'operations']
+    output = subprocess.check_output([*command, str(tmp_path / 'trace.json')], text=True)
+    assert sorted(output.splitlines()) == [
+        'conv2 gradients,6.00',
+        'conv2,2.00',
+        'loss gradients,3.00',
+        'loss,1.00',
+        'operation,ms_1',
+    ]
