@@ -9,7 +9,7 @@ import functools
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10.config import CLASSIC, DEPTH, NUM_CLASSES
+from cifar10.config import CLASSIC, NUM_CLASSES
 from cifar10.system import machine
 
 _NUM_SUB_BATCHES = 'num_sub_batches'  # graph collection
@@ -28,35 +28,15 @@ def _conv_layer(x, name, bias, dtype):
     """Return the activations, and the layer's sums of products in `dtype` with their biases."""
     with tf.variable_scope(name) as scope:
         weights, biases = _weights_and_biases([5, 5, int(x.shape[3]), 64], x.dtype, 5e-2, bias)
-        transposes = dtype == tf.bfloat16 and int(x.shape[3]) > DEPTH
-        convolve = _conv2d_with_transposed_gradient if transposes else _conv2d
-        sums = convolve(tf.cast(x, dtype), tf.cast(weights, dtype))
+        sums = conv2d(tf.cast(x, dtype), tf.cast(weights, dtype))
         x = _relu(sums, biases, scope.name)
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, x)
     return x, (sums, biases)
 
 
-def _conv2d(x, weights):
+def conv2d(x, weights):
+    """Return the convolution of [n, height, width, in] with [5, 5, in, out], of the same size."""
     return tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME')
-
-
-@tf.custom_gradient
-def _conv2d_with_transposed_gradient(x, weights):
-    """Return _conv2d(x, weights), with the gradient of the 5 x 5 weights as a convolution.
-
-    The images of that convolution are the channels of x, its channels are the examples, and its
-    filter is the gradient of the result. On a CPU, in bfloat16 and with many channels, it is faster
-    than TensorFlow's Conv2DBackpropFilter. In float32, or with three channels, it is slower.
-    """
-
-    def gradient(dy):
-        dx = tf.nn.conv2d_backprop_input(tf.shape(x), weights, dy, [1, 1, 1, 1], 'SAME')
-        images, filters = tf.transpose(x, [3, 1, 2, 0]), tf.transpose(dy, [1, 2, 0, 3])
-        padding = [[0, 0], [2, 2], [2, 2], [0, 0]]
-        dw = tf.nn.conv2d(images, filters, [1, 1, 1, 1], padding)
-        return dx, tf.transpose(dw, [1, 2, 0, 3])
-
-    return _conv2d(x, weights), gradient
 
 
 def _relu(sums, biases, name):

@@ -16,37 +16,42 @@ _COEFFICIENTS = 3.4445, -4.7750, 2.0315
 _BLOCK_COLUMNS = 64
 
 
-def orthogonalize(matrix, scale=1.0):
-    """Bring the singular values of a matrix near `scale` by Newton-Schulz iterations.
+def orthogonalize(matrices, scale=1.0):
+    """Bring the singular values of matrices near `scale` by Newton-Schulz iterations.
 
     Division by the Frobenius norm gives singular values from 0 to 1. An iteration replaces X by
     X (a + b G + c G^2) with G = X^T X. All factors are polynomials of the first G, and G is far
     smaller than X. So X is multiplied only once, by the product of the factors.
 
+    The iterations of all matrices are batched. Products with the matrices themselves are not,
+    because a CPU computes them in parallel.
+
     Args:
-      matrix: float32 [rows, columns] with at least as many rows as columns.
+      matrices: list of float32 [rows, columns], of one shape, with at least as many rows as
+        columns.
       scale: a scalar.
 
     Returns:
-      float32 [rows, columns].
+      A list like `matrices`.
     """
     a, b, c = _COEFFICIENTS
-    gram = tf.matmul(matrix, matrix, transpose_a=True)
-    inverse_norm = tf.rsqrt(tf.linalg.trace(gram) + 1e-24)  # zeros stay zeros
-    gram *= tf.square(inverse_norm)
-    product = identity = tf.eye(int(matrix.shape[1]))
+    grams = tf.stack([tf.matmul(matrix, matrix, transpose_a=True) for matrix in matrices])
+    inverse_norms = tf.rsqrt(tf.linalg.trace(grams) + 1e-24)[:, None, None]  # zeros stay zeros
+    grams *= tf.square(inverse_norms)
+    products = identity = tf.eye(int(grams.shape[2]))
     for _ in range(_ITERATIONS):
-        factor = a * identity + b * gram + c * tf.matmul(gram, gram)
-        product = tf.matmul(product, factor)
-        gram = tf.matmul(tf.matmul(gram, factor), factor)
-    return tf.matmul(matrix, product * (inverse_norm * scale))
+        factors = a * identity + b * grams + c * tf.matmul(grams, grams)
+        products = factors if products is identity else tf.matmul(products, factors)
+        grams = tf.matmul(tf.matmul(grams, factors), factors)
+    products = tf.unstack(products * (inverse_norms * scale))
+    return [tf.matmul(matrix, product) for matrix, product in zip(matrices, products)]
 
 
 class Muon(tf.train.MomentumOptimizer):
     """Nesterov momentum, orthogonalized for the weights of hidden layers.
 
     The weights of a convolution [height, width, in, out] are a matrix [height * width * in, out].
-    Blocks of at most 64 columns are orthogonalized. The elements of the update have a root mean
+    Equal blocks of at most 64 columns are orthogonalized. The elements of the update have a root mean
     square of about `matrix_learning_rate`.
     """
 
@@ -90,11 +95,10 @@ class Muon(tf.train.MomentumOptimizer):
         velocity = self._momentum * momentum + gradient
         matrix = tf.reshape(gradient + self._momentum * velocity, [-1, columns])
         scale = self._matrix_learning_rate * int(matrix.shape[0]) ** 0.5
-        blocks = [
-            orthogonalize(matrix[:, first : first + _BLOCK_COLUMNS], scale)
-            for first in range(0, columns, _BLOCK_COLUMNS)
-        ]
-        update = tf.reshape(tf.concat(blocks, 1), variable.shape)
+        widths = range(min(columns, _BLOCK_COLUMNS), 0, -1)
+        width = next(width for width in widths if columns % width == 0)
+        blocks = tf.split(matrix, columns // width, 1)
+        update = tf.reshape(tf.concat(orthogonalize(blocks, scale), 1), variable.shape)
         weight_factor = 1 - self._matrix_learning_rate * self._matrix_weight_decay
         weights = weight_factor * variable - update
         if self._matrix_weight_rms:

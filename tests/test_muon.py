@@ -31,29 +31,52 @@ def orthogonalized(matrix):
     return u @ (s[:, None] * v), start, s
 
 
-@pytest.mark.parametrize('shape', [(75, 64), (1600, 64), (64, 64), (9, 1)])
-def test_orthogonalize(shape):
-    matrix = np.random.RandomState(0).randn(*shape)
+@pytest.mark.parametrize(
+    'count, shape', [(1, (75, 64)), (1, (1600, 64)), (6, (2304, 64)), (3, (384, 64)), (2, (9, 1))]
+)
+def test_orthogonalize(count, shape):
+    """The blocks of the network's hidden layers."""
+    matrices = np.random.RandomState(0).randn(count, *shape)
     if shape[1] == 64:  # singular values over three orders of magnitude
-        matrix = matrix @ np.diag(np.logspace(-2, 1, 64))
+        matrices = matrices @ np.diag(np.logspace(-2, 1, 64))
     with tf.Session() as session:
-        actual = session.run(muon.orthogonalize(tf.constant(matrix, tf.float32)))
-    expected, start, s = orthogonalized(matrix)
-    np.testing.assert_allclose(actual, expected, atol=2e-4)
-    assert s.max() < 1.203 and s[start > 0.018].min() > 0.68
+        found = session.run(
+            muon.orthogonalize([tf.constant(matrix, tf.float32) for matrix in matrices])
+        )
+    assert len(found) == count
+    for actual, matrix in zip(found, matrices):
+        expected, start, s = orthogonalized(matrix)
+        np.testing.assert_allclose(actual, expected, atol=2e-4)
+        assert s.max() < 1.203 and s[start > 0.018].min() > 0.68
 
 
 def test_zeros_stay_zeros():
     with tf.Session() as session:
-        assert not session.run(muon.orthogonalize(tf.zeros([5, 3]))).any()
+        (found,) = session.run(muon.orthogonalize([tf.zeros([5, 3])]))
+    assert not found.any()
+
+
+@pytest.mark.parametrize('layer, rows, columns', [('conv2', 1600, 64), ('local3', 2304, 384)])
+def test_iterations_of_all_blocks_are_batched(graph, layer, rows, columns):
+    """A block adds two products with its columns; a GPU launches the others once."""
+    variable = tf.get_variable(layer + '/weights', [rows, columns])
+    optimizer.create(tf.constant(0.1), HPARAMS).apply_gradients(
+        [(tf.zeros_like(variable), variable)]
+    )
+    products = [op for op in graph.get_operations() if 'MatMul' in op.type]
+    tall = [op for op in products if any(rows in x.shape.as_list() for x in op.inputs)]
+    assert len(tall) == 2 * columns // 64 and len(products) - len(tall) == 11
 
 
 SHAPES = {
     'conv2/weights': [2, 2, 20, 64],
     'conv2/biases': [64],
     'local3/weights': [100, 128],
+    'local4/weights': [70, 65],
     'softmax_linear/weights': [30, 10],
 }
+# Of 64, 64 and 13 columns, the largest divisors up to 64.
+NUM_BLOCKS = {'conv2/weights': 1, 'local3/weights': 2, 'local4/weights': 5}
 
 
 @pytest.mark.parametrize('use_resource, rms', [(True, 0.0), (False, 0.0), (True, 0.7)])
@@ -83,11 +106,11 @@ def test_steps_of_muon(use_resource, rms):
                 gradient = value * factors[name]
                 velocities[name] = 0.8 * velocities[name] + gradient
                 step = gradient + 0.8 * velocities[name]
-                if name in ('conv2/weights', 'local3/weights'):
+                if name in NUM_BLOCKS:
                     matrix = step.reshape(-1, step.shape[-1])
                     blocks = [
                         orthogonalized(block)[0]
-                        for block in np.split(matrix, step.shape[-1] // 64, axis=1)
+                        for block in np.split(matrix, NUM_BLOCKS[name], axis=1)
                     ]
                     orthogonal = np.concatenate(blocks, 1).reshape(step.shape) * np.sqrt(
                         len(matrix)
