@@ -24,9 +24,12 @@ _OTHER_NAMES = {  # of each flag; the first flag of the script that has the othe
     'num_gpus': 'gpu gpus n_gpus ngpus num_gpu',
     'log_frequency': 'log_every log_every_n_steps log_interval log_steps',
     'save_checkpoint_steps': 'checkpoint_steps save_steps',
+    'save_summaries_steps': 'save_summary_steps summaries_steps summary_freq summary_interval summary_steps',
     'eval_every': 'eval_freq eval_interval eval_steps',
     'num_workers': 'workers',
     # Former names.
+    'num_preprocess_threads': 'input_threads',
+    'package_modules': 'own_modules',
     'num_views': 'views',
     'target_precision': 'reach',
     'num_examples': 'examples',

@@ -46,6 +46,8 @@ def test_former_names_are_those_of_the_changelog():
         (TRAINERS[:1], 'num_epochs', 'epochs'),
         (TRAINERS[:1], 'steps train_steps', 'max_steps'),
         (TRAINERS[:1], 'log_dir logdir model_dir checkpoint_dir', 'train_dir'),
+        (TRAINERS, 'summary_steps save_summary_steps', 'save_summaries_steps'),
+        (TRAINERS[:1], 'checkpoint_steps', 'save_checkpoint_steps'),
         (TRAINERS[1:2] + ['cifar10_benchmark'], 'gpus', 'num_gpus'),
         (['cifar10_eval', 'cifar10_predict'], 'checkpoint_path', 'checkpoint'),
         (['cifar10_eval', 'cifar10_export'], 'model_dir train_dir', 'checkpoint_dir'),
