@@ -25,7 +25,11 @@ has_kernels = pytest.mark.skipif(
 
 
 def _imitate(monkeypatch, tmp_path, flags):
-    """Imitate a processor with these flags."""
+    """Imitate a processor with these flags, and an environment without settings of oneDNN."""
+    for name in ('TF_ENABLE_ONEDNN_OPTS', 'ONEDNN_MAX_CPU_ISA'):
+        monkeypatch.delenv(name, raising=False)
+    # A TensorFlow without GPU support has no kernels for GPUs.
+    monkeypatch.setattr(machine, '_has_bfloat16_kernels', lambda device_type: True)
     path = tmp_path / 'cpuinfo'
     path.write_text(f'processor\t: 0\nmodel name\t: Some\nflags\t\t: fpu {flags} sse\n')
     monkeypatch.setattr(machine, '_CPU_INFO_FILE', str(path))
@@ -47,7 +51,6 @@ def _imitate(monkeypatch, tmp_path, flags):
 )
 def test_auto_depends_on_the_processor(monkeypatch, tmp_path, flags, onednn, is_gpu, expected):
     _imitate(monkeypatch, tmp_path, flags)
-    monkeypatch.delenv('TF_ENABLE_ONEDNN_OPTS', raising=False)
     if onednn:
         monkeypatch.setenv('TF_ENABLE_ONEDNN_OPTS', onednn)
     assert machine.compute_dtype('auto', is_gpu) == expected
@@ -67,7 +70,6 @@ def test_auto_depends_on_the_processor(monkeypatch, tmp_path, flags, onednn, is_
 def test_auto_in_plan_and_network(graph, monkeypatch, tmp_path, data_dir, flags, device, expected):
     """The images come from another device."""
     _imitate(monkeypatch, tmp_path, flags)
-    monkeypatch.delenv('TF_ENABLE_ONEDNN_OPTS', raising=False)
     with tf.device('/cpu:1'):
         images = tf.zeros([4, 24, 24, 3])
     with tf.device(device):
@@ -85,19 +87,51 @@ def test_auto_without_information_about_the_processor(monkeypatch, tmp_path):
 
 def test_a_version_of_tensorflow_without_kernels(monkeypatch, tmp_path):
     _imitate(monkeypatch, tmp_path, 'avx512_bf16')
-    monkeypatch.setattr(machine, '_has_bfloat16_kernels', lambda: False)
+    monkeypatch.setattr(machine, '_has_bfloat16_kernels', lambda device_type: device_type == 'GPU')
     assert machine.compute_dtype('auto', False) == tf.float32
-    with messages.raises('^`compute_dtype=bfloat16` does not work with TensorFlow '):
+    with messages.raises('^`compute_dtype=bfloat16` does not work on a CPU with TensorFlow '):
         machine.compute_dtype('bfloat16', False)
-
-
-def test_which_versions_have_kernels():
-    assert machine._has_bfloat16_kernels() != tf.__version__.startswith('1.')
+    assert machine.compute_dtype('bfloat16', True) == tf.bfloat16
+    monkeypatch.setattr(machine, '_has_bfloat16_kernels', lambda device_type: device_type == 'CPU')
+    with messages.raises('^`compute_dtype=bfloat16` does not work on a GPU with TensorFlow '):
+        machine.compute_dtype('bfloat16', True)
 
 
 @has_kernels
-def test_only_convolutions_on_gpus_are_in_bfloat16(graph):
+@pytest.mark.parametrize(
+    'limit, auto, works',
+    [
+        ('AVX2', tf.float32, False),
+        ('avx2', tf.float32, False),
+        ('AVX2_VNNI_2', tf.float32, False),
+        ('AVX512_CORE', tf.float32, True),  # bfloat16 is slow there
+        ('AVX512_CORE_BF16', tf.bfloat16, True),
+        ('AVX512_CORE_AMX', tf.bfloat16, True),
+        ('DEFAULT', tf.bfloat16, True),
+    ],
+)
+def test_limits_of_onednn(monkeypatch, tmp_path, limit, auto, works):
+    _imitate(monkeypatch, tmp_path, 'avx512_bf16 amx_bf16')
+    monkeypatch.setenv('ONEDNN_MAX_CPU_ISA', limit)
+    assert machine.compute_dtype('auto', False) == auto
+    assert machine.compute_dtype('bfloat16', True) == tf.bfloat16
+    if works:
+        assert machine.compute_dtype('bfloat16', False) == tf.bfloat16
+        return
+    with messages.raises(f'ONEDNN_MAX_CPU_ISA={limit.upper()} .*: unset this variable'):
+        machine.compute_dtype('bfloat16', False)
+    monkeypatch.setenv('TF_ENABLE_ONEDNN_OPTS', '0')  # Eigen ignores the limit.
+    assert machine.compute_dtype('bfloat16', False) == tf.bfloat16
+
+
+def test_which_versions_have_kernels():
+    assert machine._has_bfloat16_kernels('CPU') != tf.__version__.startswith('1.')
+
+
+@has_kernels
+def test_only_convolutions_on_gpus_are_in_bfloat16(graph, monkeypatch, tmp_path):
     """The types in the graph of two towers; the images come from the CPU."""
+    _imitate(monkeypatch, tmp_path, '')
     images, labels = tf.zeros([4, 24, 24, 3]), tf.zeros([4], tf.int32)
     opt = tf.train.GradientDescentOptimizer(0.1)
     devices = ['/device:GPU:0', '/device:GPU:1']

@@ -15,6 +15,10 @@ _SUB_BATCHES_PER_CORE = 2  # more than one, to balance the load
 _MIN_EXAMPLES_PER_SUB_BATCH = 8  # Smaller sub-batches are slower.
 _CPU_INFO_FILE = '/proc/cpuinfo'  # on Linux
 _BFLOAT16_INSTRUCTIONS = {'avx512_bf16', 'amx_bf16'}
+# Values of ONEDNN_MAX_CPU_ISA, which limits oneDNN to older instructions. Source: enum
+# dnnl_cpu_isa_t of oneDNN 3.
+_ISAS_WITHOUT_AVX512 = {'SSE41', 'AVX', 'AVX2', 'AVX2_VNNI', 'AVX2_VNNI_2'}
+_ISAS_WITHOUT_BFLOAT16 = _ISAS_WITHOUT_AVX512 | {'AVX512_CORE', 'AVX512_CORE_VNNI'}
 _CPU_QUOTA_FILE = '/sys/fs/cgroup/cpu.max'  # of a container: quota or max, and period, microseconds
 
 
@@ -153,26 +157,41 @@ def compute_dtype(choice, is_gpu):
       is_gpu: True for a network on a GPU.
 
     Raises:
-      UserError: this version of TensorFlow has no convolutions in bfloat16.
+      UserError: this version of TensorFlow has no convolutions in bfloat16, or the environment
+        limits oneDNN to instructions without them.
     """
+    device_type = 'GPU' if is_gpu else 'CPU'
+    onednn_limit = os.environ.get('ONEDNN_MAX_CPU_ISA', '').upper()
     if choice == 'auto':
-        is_fast = not is_gpu and _BFLOAT16_INSTRUCTIONS & set(_cpu_info('flags').split())
-        has_fast_kernels = is_fast and onednn_setting() != 'off' and _has_bfloat16_kernels()
-        return tf.bfloat16 if has_fast_kernels else tf.float32
-    if choice == 'bfloat16' and not _has_bfloat16_kernels():
-        raise UserError(
-            f'`compute_dtype=bfloat16` does not work with TensorFlow {tf.__version__}: install a newer version, or leave it out'
+        is_fast = (
+            not is_gpu
+            and _BFLOAT16_INSTRUCTIONS & set(_cpu_info('flags').split())
+            and onednn_setting() != 'off'
+            and onednn_limit not in _ISAS_WITHOUT_BFLOAT16
+            and _has_bfloat16_kernels(device_type)
         )
+        return tf.bfloat16 if is_fast else tf.float32
+    if choice == 'bfloat16':
+        if not _has_bfloat16_kernels(device_type):
+            raise UserError(
+                f'`compute_dtype=bfloat16` does not work on a {device_type} with TensorFlow {tf.__version__}: install a newer version, '
+                'or leave it out'
+            )
+        if not is_gpu and onednn_setting() != 'off' and onednn_limit in _ISAS_WITHOUT_AVX512:
+            raise UserError(
+                f'`compute_dtype=bfloat16` does not work with ONEDNN_MAX_CPU_ISA={onednn_limit} in the environment: unset this variable, '
+                'or leave out the flag'
+            )
     return tf.as_dtype(choice)
 
 
-def _has_bfloat16_kernels():
-    """Return True if TensorFlow has convolutions in bfloat16; version 1.15 has none."""
+def _has_bfloat16_kernels(device_type):
+    """Return True if TensorFlow has convolutions in bfloat16, on 'CPU' or 'GPU'; 1.15 has none."""
     return any(
         tf.bfloat16.as_datatype_enum in constraint.allowed_values.list.type
         for kernel in kernels.get_registered_kernels_for_op('Conv2D').kernel
         for constraint in kernel.constraint
-        if kernel.device_type == 'CPU'  # A session of version 1.15 registers kernels of XLA.
+        if kernel.device_type == device_type  # XLA has types of its own.
     )
 
 
