@@ -51,8 +51,8 @@ class Muon(tf.train.MomentumOptimizer):
     """Nesterov momentum, orthogonalized for the weights of hidden layers.
 
     The weights of a convolution [height, width, in, out] are a matrix [height * width * in, out].
-    Equal blocks of at most 64 columns are orthogonalized. The elements of the update have a root mean
-    square of about `matrix_learning_rate`.
+    Equal blocks of at most 64 columns are orthogonalized. The elements of the update have a root
+    mean square of about `matrix_learning_rate`.
     """
 
     def __init__(
