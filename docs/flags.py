@@ -61,7 +61,9 @@ def page():
         'Run': _defined(training_flags.define_run),
         'Training': training,
         'Hyperparameters': _defined(training_flags.define_hparams),
-        'Devices': _defined(training_flags.define_num_gpus, training_flags.define_placement),
+        'Devices': _defined(
+            training_flags.define_num_gpus, lambda: training_flags.define_placement('cpu')
+        ),
         'Threads': _defined(training_flags.define_threads),
         'Checkpoint': _defined(data_flags.define_checkpoint, data_flags.define_views),
     }

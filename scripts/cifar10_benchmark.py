@@ -33,7 +33,7 @@ def define_flags():
     training_flags.define_hparam('batch_size')
     training_flags.define_hparam('compute_dtype')
     training_flags.define_num_gpus()
-    training_flags.define_placement()
+    training_flags.define_placement('cpu')
     training_flags.define_threads()
     flags.DEFINE_boolean('baseline', False, 'Also measure the classic formulation, alternately.')
     data_flags.define_integer('rounds', 5, 'Number of measurements.', 1, 1000)

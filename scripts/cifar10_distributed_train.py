@@ -30,7 +30,7 @@ def define_flags():
     """Define the flags."""
     training_flags.define()
     training_flags.define_num_gpus()
-    training_flags.define_placement()
+    training_flags.define_placement('cpu')
     cluster_flags.define()
 
 

@@ -23,7 +23,7 @@ from cifar10.cli import program, training_flags
 def define_flags():
     """Define the flags."""
     training_flags.define()
-    training_flags.define_variable_strategy()
+    training_flags.define_variable_strategy(['cpu', 'first_device'])
 
 
 # Mistakes in flags are reported before the slow import of TensorFlow.

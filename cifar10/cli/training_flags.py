@@ -137,8 +137,8 @@ def define_num_gpus():
     )
 
 
-def define_placement():
-    """Define --devices_per_tower and --variable_strategy."""
+def define_placement(variable_strategy=None):
+    """Define --devices_per_tower and --variable_strategy with a default; see below."""
     data_flags.define_integer(
         'devices_per_tower',
         1,
@@ -147,22 +147,19 @@ def define_placement():
         1,
         MAX_DEVICES,
     )
-    flags.DEFINE_enum(
-        'variable_strategy',
-        VARIABLE_STRATEGIES[0],
-        VARIABLE_STRATEGIES,
-        'Device of the variables: cpu, first_device, or spread (over all devices, balanced by bytes).',
-    )
+    define_variable_strategy(VARIABLE_STRATEGIES, variable_strategy)
 
 
-def define_variable_strategy():
-    """Define --variable_strategy of the trainer on one device."""
+def define_variable_strategy(choices, default=None):
+    """Define --variable_strategy. Without a default, it depends on the devices."""
+    spread = ', or spread over all devices, balanced by bytes' if 'spread' in choices else ''
     flags.DEFINE_enum(
         'variable_strategy',
-        None,
-        ['cpu', 'first_device'],
-        'Device of the variables, their moving averages and the optimizer: cpu, or first_device for the '
-        'device of the network. Default: first_device with a GPU, else cpu.',
+        default,
+        choices,
+        'Device of the variables, their moving averages and the optimizer: cpu (as in the books), or first_device, the '
+        f'first device of the network{spread}.'
+        + ('' if default else ' Default: first_device with a GPU, else cpu.'),
     )
 
 

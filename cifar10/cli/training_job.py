@@ -163,8 +163,9 @@ def _placement(job, is_single_process):
             f'Speed: {len(job.devices)} CPU devices share the same cores and are not faster than one'
         )
     if is_single_process and (is_gpu or not is_alone):
+        books = ', as in the books' if job.variable_strategy == 'cpu' else ''
         lines.append(
-            f'Weights: on {", ".join(job.variable_devices)} (--variable_strategy={job.variable_strategy})'
+            f'Weights: on {", ".join(job.variable_devices)} (--variable_strategy={job.variable_strategy}{books})'
         )
     return lines
 

@@ -52,7 +52,7 @@ def test_the_whole_plan(large, capsys):
         'checkerboard, dots in ' + job.dataset.directory,
         'Devices: /cpu:0, /cpu:1',
         'Speed: 2 CPU devices share the same cores and are not faster than one',
-        'Weights: on /cpu:0 (--variable_strategy=cpu)',
+        'Weights: on /cpu:0 (--variable_strategy=cpu, as in the books)',
         'Threads: intra-op 1, inter-op 2, input pipeline 3',
         'Batch: 128 examples per tower (sub-batches: 2), 256 examples per step, 2 times the batch of the recipe',
         'Epoch: 50000 examples, 195.3 steps',
@@ -70,7 +70,7 @@ def test_parts_of_the_plan(data_dir, capsys):
     assert 'Speed' not in _plan(capsys, job) and 'Weights' not in _plan(capsys, job)
     gpus = _plan(capsys, job._replace(devices=['/gpu:0', '/gpu:1']))
     assert 'Speed' not in gpus
-    assert gpus['Weights'] == 'on /cpu:0 (--variable_strategy=cpu)'
+    assert gpus['Weights'] == 'on /cpu:0 (--variable_strategy=cpu, as in the books)'
     assert gpus['Threads'].startswith('intra-op 2, inter-op ')
     first = job._replace(devices=['/gpu:0'], variable_strategy='first_device')
     assert _plan(capsys, first)['Weights'] == 'on /gpu:0 (--variable_strategy=first_device)'

@@ -1,8 +1,12 @@
 """Divided towers and variables on several devices resume each other, and equal one device."""
 
+import re
+
 import numpy as np
 import pytest
+import tensorflow.compat.v1 as tf
 
+from cifar10 import placement
 from cifar10.runs import checkpoint
 from tests.helpers import messages, programs
 
@@ -61,6 +65,50 @@ def test_each_placement_resumes_any_other(tmp_path, data_dir, num_towers, recipe
             np.testing.assert_allclose(
                 placed[name], value, rtol=0, atol=1e-3 * change, err_msg=name
             )
+
+
+@pytest.mark.parametrize(
+    'script, kind, flags, expected',
+    [
+        ('cifar10_train', 'gpu', [], '/gpu:0 (--variable_strategy=first_device)'),
+        ('cifar10_multi_gpu_train', 'gpu', [], '/gpu:0 (--variable_strategy=first_device)'),
+        (
+            'cifar10_multi_gpu_train',
+            'gpu',
+            ['cpu'],
+            '/cpu:0 (--variable_strategy=cpu, as in the books)',
+        ),
+        (
+            'cifar10_multi_gpu_train',
+            'gpu',
+            ['spread'],
+            '/gpu:0, /gpu:1 (--variable_strategy=spread)',
+        ),
+        ('cifar10_multi_gpu_train', 'cpu', [], '/cpu:0 (--variable_strategy=cpu, as in the books)'),
+    ],
+)
+def test_the_default_of_the_weights_depends_on_the_devices(
+    tmp_path, data_dir, monkeypatch, script, kind, flags, expected
+):
+    """With soft placement, a CPU imitates the GPUs; the graph names the devices."""
+    monkeypatch.setattr(
+        placement, 'tower_devices', lambda count: [f'/{kind}:{i}' for i in range(count)]
+    )
+    run = [
+        f'--data_dir={data_dir}',
+        f'--train_dir={tmp_path}/run',
+        '--max_steps=1',
+        '--eval_every=0',
+    ]
+    towers = ['--num_gpus=2'] if 'multi' in script else []
+    given = [f'--variable_strategy={strategy}' for strategy in flags]
+    status, stdout, _ = programs.call(script, '--batch_size=8', *run, *towers, *given)
+    assert status == 0 and f'\nWeights: on {expected}\n' in stdout
+    with tf.Graph().as_default():
+        tf.train.import_meta_graph(f'{tmp_path}/run/model.ckpt-1.meta')
+        devices = {variable.op.device for variable in tf.trainable_variables()}
+    expected_devices = re.findall('/([cg]pu):(.)', expected)
+    assert devices == {f'/device:{name.upper()}:{number}' for name, number in expected_devices}
 
 
 def test_the_plan_of_four_devices(tmp_path, data_dir):
