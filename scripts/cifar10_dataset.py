@@ -196,4 +196,4 @@ ARGUMENTS = program.parse(
 )
 
 if __name__ == '__main__':
-    program.run(main, ARGUMENTS)
+    program.run(main, ARGUMENTS, uses_gpus=False)

@@ -135,4 +135,4 @@ def main():
 
 
 if __name__ == '__main__':
-    program.run(main)
+    program.run(main, uses_gpus=FLAGS.use_gpu)

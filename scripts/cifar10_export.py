@@ -65,4 +65,4 @@ def main():
 
 
 if __name__ == '__main__':
-    program.run(main)
+    program.run(main, uses_gpus=False)

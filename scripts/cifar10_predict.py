@@ -97,4 +97,4 @@ def main(*names):
 
 
 if __name__ == '__main__':
-    program.run(main, ARGUMENTS)
+    program.run(main, ARGUMENTS, uses_gpus=False)

@@ -100,4 +100,4 @@ def main():
 
 
 if __name__ == '__main__':
-    program.run(main)
+    program.run(main, uses_gpus=False)

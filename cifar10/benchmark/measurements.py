@@ -203,7 +203,7 @@ def matmul_flops_per_sec(device, size=4096, num_repeats=5):
         factors = [tf.Variable(tf.random_normal([size, size])) for _ in range(2)]
         product = tf.matmul(*factors).op
         seconds = []
-        with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
+        with tf.Session(config=machine.session_config([device])) as session:
             session.run(tf.global_variables_initializer())
             for _ in range(num_repeats + 1):
                 start = time.perf_counter()

@@ -82,13 +82,18 @@ def parse(name, define_flags, check=None, arguments=None, hint='', needs_tensorf
     return words
 
 
-def run(main, arguments=()):
+def run(main, arguments=(), uses_gpus=True):
     """Call main(*arguments); exit with the status that it returns.
+
+    Without `uses_gpus`, TensorFlow does not see the GPUs: any session would allocate all of their
+    memory.
 
     A UserError, an OSError or an error of _HINTS gives one line on stderr and exit status 1. A
     signal gives one line (a closed pipe none) and 128 + its number. Other errors keep their
     traceback. See also `print_traceback`.
     """
+    if not uses_gpus:
+        os.environ['CUDA_VISIBLE_DEVICES'] = '-1'
     if sys.modules.get('tensorflow'):
         from cifar10.system import machine
 

@@ -61,9 +61,7 @@ def decode(paths, num_threads, read_file=None):
         contents = tf.placeholder(tf.string, [None])
         images = decode_and_resize(contents)
     config = tf.ConfigProto(
-        device_count={'GPU': 0},
-        intra_op_parallelism_threads=1,
-        inter_op_parallelism_threads=num_threads,
+        intra_op_parallelism_threads=1, inter_op_parallelism_threads=num_threads
     )
     config.graph_options.rewrite_options.disable_meta_optimizer = True  # no gain here
     pending = collections.deque()

@@ -3,7 +3,6 @@
 TensorFlow 2 and TensorFlow Serving load the SavedModel without this package.
 """
 
-import contextlib
 import dataclasses
 import os
 import sys
@@ -72,16 +71,8 @@ def export(trained_model, export_dir, version=None):
     return path
 
 
-@contextlib.contextmanager
-def _session():
-    """Yield a session on the CPU with a new graph."""
-    config = tf.ConfigProto(device_count={'GPU': 0})
-    with tf.Graph().as_default(), tf.Session(config=config) as session:
-        yield session
-
-
 def _save(trained_model, directory):
-    with _session() as session:
+    with tf.Graph().as_default(), tf.Session() as session:
         with trained_model.constants_scope():
             signatures = _build_signatures(trained_model.class_names)
         builder = tf.saved_model.Builder(directory)
@@ -160,7 +151,7 @@ def convert_to_tflite(trained_model):
     os.environ['PATH'] = os.pathsep.join(
         [os.path.dirname(sys.executable), os.environ.get('PATH', '')]
     )
-    with _session() as session:
+    with tf.Graph().as_default(), tf.Session() as session:
         images = tf.placeholder(tf.float32, [None, HEIGHT, WIDTH, DEPTH], 'images')
         with trained_model.constants_scope():
             probabilities = _standard_probabilities(

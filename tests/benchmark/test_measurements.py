@@ -97,3 +97,13 @@ def test_matrix_product_has_a_rate(monkeypatch):
     times = iter([0, 100, 200, 201, 300, 304, 400, 402])
     monkeypatch.setattr(measurements.time, 'perf_counter', lambda: next(times))
     assert measurements.matmul_flops_per_sec('/cpu:0', size=64, num_repeats=3) == 2 * 64**3 / 2
+
+
+def test_the_matrix_product_leaves_memory_of_the_gpu(monkeypatch):
+    """Another program may compute on the GPU at the same time."""
+    configs, session = [], tf.Session
+    monkeypatch.setattr(
+        tf, 'Session', lambda config: configs.append(config) or session(config=config)
+    )
+    measurements.matmul_flops_per_sec('/gpu:0', size=8, num_repeats=1)
+    assert [config.gpu_options.allow_growth for config in configs] == [True]

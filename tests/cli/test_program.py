@@ -1,6 +1,7 @@
 """Mistakes in the command line, errors and Ctrl-C: one line and the exit status."""
 
 import glob
+import os
 import platform
 import re
 import shlex
@@ -184,3 +185,28 @@ def test_the_versions(monkeypatch):
     told = f'cifar10 {cifar10.__version__}, Python {platform.python_version()}, TensorFlow {tf.__version__}; Some Processor (cores: 3)'
     assert program.versions('config') == told + ', Some GPU'
     assert programs.call('cifar10_train', '--version') == (0, told + '\n', '')
+
+
+@pytest.mark.parametrize(
+    'command, gpus',
+    [
+        ('cifar10_dataset info', '-1'),
+        ('cifar10_dataset convert images out', '-1'),
+        ('cifar10_predict --checkpoint_dir={runs}/classic x.png', '-1'),
+        ('cifar10_export --checkpoint_dir={runs}/classic', '-1'),
+        ('cifar10_results --runs=a:b:c', '-1'),
+        ('cifar10_eval --checkpoint_dir={runs}/classic --run_once', '-1'),
+        ('cifar10_eval --checkpoint_dir={runs}/classic --run_once --use_gpu', '0,1'),
+        ('cifar10_train', '0,1'),
+        ('cifar10_benchmark step', '0,1'),
+    ],
+)
+def test_only_scripts_that_compute_on_gpus_see_them(monkeypatch, runs, command, gpus):
+    """TensorFlow reads the variable when it first looks for GPUs, after the start of `main`."""
+    seen = []
+    monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '0,1')
+    monkeypatch.setattr(
+        program, '_call', lambda *unused: seen.append(os.environ['CUDA_VISIBLE_DEVICES'])
+    )
+    programs.call(*command.format(runs=runs).split())
+    assert seen == [gpus]
