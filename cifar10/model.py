@@ -43,7 +43,8 @@ def _relu(sums, biases, name):
     return tf.nn.relu(tf.nn.bias_add(tf.cast(sums, biases.dtype), biases), name=name)
 
 
-def _max_pool(x, name):
+def max_pool(x, name):
+    """Return the maxima of 3 x 3 windows of [n, height, width, channels], with stride 2."""
     return tf.nn.max_pool(x, [1, 3, 3, 1], [1, 2, 2, 1], 'SAME', name=name)
 
 
@@ -168,15 +169,15 @@ def _apply_to_sub_batches(function, images):
 def _conv_layers(x, dtype):
     x, (sums, biases) = _conv_layer(x, 'conv1', 0.0, dtype)
     if dtype == x.dtype:
-        x = _max_pool(x, 'pool1')
+        x = max_pool(x, 'pool1')
     else:
         # Bias and relu commute with the maximum, so it is enough to convert the largest sums.
         with tf.name_scope('pool1'):
-            x = _relu(_max_pool(sums, 'max_pool'), biases, 'relu')
+            x = _relu(max_pool(sums, 'max_pool'), biases, 'relu')
     x = local_response_normalization(x, 'norm1')
     x, _ = _conv_layer(x, 'conv2', 0.1, dtype)
     x = local_response_normalization(x, 'norm2')
-    return _max_pool(x, 'pool2')
+    return max_pool(x, 'pool2')
 
 
 def inference(images, num_classes=NUM_CLASSES, hparams=CLASSIC):

@@ -10,6 +10,7 @@ greatest). --baseline also measures the classic formulation of the books.
   cifar10_benchmark.py towers       a batch on one tower, or divided over two or four
   cifar10_benchmark.py profile      the most expensive operations of a step, and a Chrome trace
   cifar10_benchmark.py distributed  local clusters of 2 and 4 workers
+  cifar10_benchmark.py check        is each operation right on this machine? Compares it with NumPy
 """
 
 import os
@@ -47,13 +48,16 @@ def define_flags():
     )
 
 
-SUBCOMMANDS = 'input', 'step', 'train', 'towers', 'profile', 'distributed'
+SUBCOMMANDS = 'input', 'step', 'train', 'towers', 'profile', 'distributed', 'check'
+CHECK_FLAGS = 'batch_size', 'intra_op_threads', 'inter_op_threads'
 ARGUMENTS = program.parse(__name__, define_flags, arguments=dict.fromkeys(SUBCOMMANDS, ()))
 
 import dataclasses
 
-from cifar10 import placement
-from cifar10.benchmark import subcommands
+import tensorflow.compat.v1 as tf
+
+from cifar10 import placement, training
+from cifar10.benchmark import check, subcommands
 from cifar10.benchmark.measurements import BASELINE, OURS, StepCounts
 from cifar10.cli import training_job
 from cifar10.config import CLASSIC
@@ -100,8 +104,23 @@ def benchmark_settings(subcommand):
     )
 
 
+def check_machine():
+    """Compare the operations of the trainers with NumPy."""
+    for flag in FLAGS.get_key_flags_for_module(sys.argv[0]):
+        if flag.present and flag.name not in CHECK_FLAGS:
+            raise UserError(f'--{flag.name} has no effect on check: leave it out')
+    threads = training.requested_threads(training_flags.settings_from_flags())
+    num_gpus = len(tf.config.experimental.list_physical_devices('GPU'))
+    print(program.versions())
+    with signals.RaiseOnSignal():
+        check.run(check.make_plans(FLAGS.batch_size, threads, num_gpus))
+
+
 def main(subcommand):
     """Run a subcommand; print and write its results."""
+    if subcommand == 'check':
+        check_machine()
+        return
     if FLAGS['trace_file'].present and subcommand != 'profile':
         raise UserError(f'--trace_file has no effect on {subcommand}: leave it out')
     is_usual = (FLAGS.devices_per_tower, FLAGS.variable_strategy) == (1, 'cpu')

@@ -45,7 +45,7 @@ def test_comparison():
 @pytest.mark.parametrize(
     'args, status, complaint',
     [
-        ([], 2, 'the arguments must be input|step|train|towers|profile|distributed, not '),
+        ([], 2, 'the arguments must be input|step|train|towers|profile|distributed|check, not '),
         (['step', '--json_file={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such '),
         (['profile', '--trace_file={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such '),
         (['towers', '--batch_size=3'], 1, '--batch_size must be a multiple of 4'),
@@ -53,6 +53,8 @@ def test_comparison():
         (['towers', '--variable_strategy=spread', '--baseline'], 1, '--devices_per_tower and '),
         (['towers', '--devices_per_tower=6'], 1, '--devices_per_tower=6 is more than the 5 layers'),
         (['distributed', '--baseline'], 1, 'distributed has no baseline: '),
+        (['check', '--baseline'], 1, '--baseline has no effect on check: leave it out'),
+        (['check', '--num_gpus=2'], 1, '--num_gpus has no effect on check: leave it out'),
         (['step', '--trace_file={tmp}/x'], 1, '--trace_file has no effect on step: leave it out'),
         (
             ['input', '--data_dir={data}', '--batch_size=1048576'],

@@ -1,0 +1,181 @@
+"""Operations and networks at the sizes that the program chooses on 1 to 64 cores, against NumPy.
+
+tests/benchmark/test_reference.py compares the formulations in NumPy with TensorFlow in float64.
+"""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10 import evaluation, model, multi_gpu, optimizer
+from cifar10.benchmark import comparisons, reference
+from cifar10.benchmark.comparisons import OPERATIONS, Plan
+from cifar10.config import CLASSIC
+from cifar10.system import machine
+from cifar10.system.machine import Threads
+from tests.helpers import oracle
+
+BATCH_SIZES = [1, 2, 4, 8, 10, 16, 32, 50, 64, 100, 128, 200, 256, 500, 512]
+# (batch size, number of sub-batches) of trainers with 1 to 8 towers
+SPLITS = sorted(
+    {
+        (size, machine.num_sub_batches(['/cpu:0'] * num_towers, size, cores))
+        for size in BATCH_SIZES
+        for num_towers in range(1, 9)
+        for cores in range(1, 65)
+    }
+)
+TYPES = ['float32'] if tf.__version__.startswith('1.') else ['float32', 'bfloat16']
+
+
+def _with_long(values, is_quick):
+    """Return parameters; those that are not quick are marked `long`."""
+    return [
+        value if is_quick(value) else pytest.param(value, marks=pytest.mark.long)
+        for value in values
+    ]
+
+
+def _sizes(splits):
+    return {(size + i) // number for size, number in splits for i in (0, number - 1)}
+
+
+DEFAULT_SIZES = _sizes(split for split in SPLITS if split[0] == CLASSIC.batch_size)
+ALL_SIZES = sorted(
+    _sizes(SPLITS)
+    | set(range(1, 65))
+    | {72, 80, 96, 112, 144, 160, 192, 224, 288, 320, 384, 448, 480, 496, 511}
+)
+
+
+def test_the_sizes():
+    """On 8 cores and more, the sub-batches of `fast` have 8 images."""
+    assert {(128, 4), (128, 2), (128, 1), (128, 16), (512, 64), (8, 1), (16, 2)} <= set(SPLITS)
+    assert {8, 12, 13, 32, 128} <= DEFAULT_SIZES and len(DEFAULT_SIZES) == 20
+    assert {1, 15, 512} <= set(ALL_SIZES)
+
+
+@pytest.mark.parametrize('num_images', _with_long(ALL_SIZES, DEFAULT_SIZES.__contains__))
+def test_operations_on_sub_batches(num_images):
+    plan = Plan([['/cpu:0']], Threads(1, 2), num_images, [1])
+    found = [
+        comparison
+        for operation in OPERATIONS
+        if operation.function != 'matmul'
+        for comparison in comparisons.compare_operation(operation, num_images, plan)
+    ]
+    assert len(found) == (16 if len(TYPES) == 2 else 11)
+    assert not [comparison for comparison in found if not comparison.is_right]
+
+
+@pytest.mark.parametrize('num_images', [1, 10, 128, 512])
+def test_fully_connected_layers(num_images):
+    plan = Plan([['/cpu:0']], Threads(1, 2), num_images, [1])
+    found = [
+        comparison
+        for operation in OPERATIONS
+        if operation.function == 'matmul'
+        for comparison in comparisons.compare_operation(operation, num_images, plan)
+    ]
+    assert len(found) == 9
+    assert not [comparison for comparison in found if not comparison.is_right]
+
+
+@functools.lru_cache(maxsize=1)
+def _batch_and_gradients(batch_size):
+    """Return images, labels, values of the variables, and the gradients by NumPy."""
+    rng = np.random.RandomState(batch_size)
+    images = rng.normal(size=[batch_size, 24, 24, 3]).astype(np.float32)
+    labels = rng.randint(0, 10, batch_size)
+    values = comparisons.initial_values(rng)
+    exact = {name: value.astype(np.float64) for name, value in values.items()}
+    return images, labels, values, reference.loss_gradients(images.astype(float), labels, exact)
+
+
+def _assert_gradients(batch_size, num_sub_batches, devices=('/cpu:0',)):
+    """Assert that the gradients of a tower on `devices` agree with NumPy.
+
+    In bfloat16, rounding changes the maxima of nearly equal activations, so the gradients agree to
+    a cosine of 0.98.
+    """
+    images, labels, values, expected = _batch_and_gradients(batch_size)
+    for type_name in TYPES:
+        hparams = dataclasses.replace(CLASSIC, compute_dtype=type_name, fc_weight_decay=0.0)
+        with tf.Graph().as_default():
+            model.set_num_sub_batches(num_sub_batches)
+            _, [grads] = multi_gpu.tower_gradients(
+                devices,
+                [[tf.constant(images), tf.constant(labels)]],
+                optimizer.create(0.1, hparams),
+                hparams=hparams,
+            )
+            config = machine.session_config(devices, Threads(1, 2))
+            with tf.Session(config=config) as session:
+                session.run(tf.global_variables_initializer())
+                for variable in tf.trainable_variables():
+                    variable.load(values[variable.op.name], session)
+                found = session.run({variable.op.name: grad for grad, variable in grads})
+        for name, right in expected.items():
+            gradient, norm = found[name], np.linalg.norm(right)
+            if type_name == 'float32':
+                assert np.linalg.norm(gradient - right) < 0.02 * norm, name
+            cosine = (gradient * right).sum() / np.linalg.norm(gradient) / norm
+            assert cosine > 0.98, (name, type_name)
+
+
+def _is_tested(split):
+    """Return False for batches over 128 images, except for the smallest sub-batches."""
+    size, number = split
+    return size <= 128 or (size, number + 1) not in SPLITS
+
+
+@pytest.mark.parametrize(
+    'split',
+    _with_long(
+        filter(_is_tested, SPLITS), [(8, 1), (32, 4), (128, 1), (128, 4), (128, 16)].__contains__
+    ),
+)
+def test_gradients_of_the_network(split):
+    _assert_gradients(*split)
+
+
+@pytest.mark.parametrize('devices_per_tower', _with_long([2, 3, 4, 5], [2].__contains__))
+@pytest.mark.parametrize('cores', [2, 16])
+def test_gradients_of_a_divided_tower(devices_per_tower, cores):
+    devices = [f'/cpu:{i}' for i in range(devices_per_tower)]
+    _assert_gradients(128, machine.num_sub_batches(devices[:1], 128, cores), devices)
+
+
+@pytest.mark.parametrize('num_sub_batches', _with_long(range(1, 17), [4, 16].__contains__))
+def test_evaluation_of_any_last_batch(num_sub_batches):
+    """One or ten views; there may be fewer images than sub-batches."""
+    rng = np.random.RandomState(num_sub_batches)
+    images = rng.randint(0, 256, [128, 3, 32, 32]).astype(np.uint8)
+    given = tf.placeholder(tf.uint8, [None, 3, 32, 32])
+    outputs = {}
+    for number, reuse in ((1, False), (num_sub_batches, True)):
+        model.set_num_sub_batches(number)
+        with tf.variable_scope('', reuse=reuse):
+            for num_views in (1, 10):
+                outputs[number, num_views] = evaluation.mean_log_probabilities(
+                    given, num_views, 10, CLASSIC
+                )
+    values = comparisons.initial_values(rng)
+    with tf.Session(config=machine.session_config(['/cpu:0'], Threads(1, 2))) as session:
+        for variable in tf.trainable_variables():
+            session.run(
+                variable.initializer, {variable.initializer.inputs[1]: values[variable.op.name]}
+            )
+        logits = oracle.logits(oracle.evaluation_images(images.transpose(0, 2, 3, 1)), values)
+        shifted = logits - logits.max(1, keepdims=True)
+        expected = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+        for num_images in (1, 2, 8, 16, 127, 128):
+            found = session.run(outputs[num_sub_batches, 1], {given: images[:num_images]})
+            np.testing.assert_allclose(found, expected[:num_images], atol=1e-4)
+        whole = session.run(outputs[1, 10], {given: images[:16]})
+        for num_images in (1, 8, 16):
+            found = session.run(outputs[num_sub_batches, 10], {given: images[:num_images]})
+            np.testing.assert_allclose(found, whole[:num_images], atol=1e-5)
