@@ -7,9 +7,9 @@ import re
 from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
-from tensorflow.python.framework import kernels
 
 from cifar10.errors import UserError
+from cifar10.system import private_api
 
 _SUB_BATCHES_PER_CORE = 2  # more than one, to balance the load
 _MIN_EXAMPLES_PER_SUB_BATCH = 8  # Smaller sub-batches are slower.
@@ -170,7 +170,7 @@ def _has_bfloat16_kernels():
     """Return True if TensorFlow has convolutions in bfloat16; version 1.15 has none."""
     return any(
         tf.bfloat16.as_datatype_enum in constraint.allowed_values.list.type
-        for kernel in kernels.get_registered_kernels_for_op('Conv2D').kernel
+        for kernel in private_api.get_registered_kernels_for_op('Conv2D').kernel
         for constraint in kernel.constraint
         if kernel.device_type == 'CPU'  # A session of version 1.15 registers kernels of XLA.
     )
@@ -185,10 +185,9 @@ def gpu_names(config=None):
     """
     if not tf.config.experimental.list_physical_devices('GPU'):
         return []
-    from tensorflow.python.client import device_lib  # TensorFlow 1.15 has no public function
-
     config = config or tf.ConfigProto(gpu_options=tf.GPUOptions(allow_growth=True))
-    devices = [
-        device for device in device_lib.list_local_devices(config) if device.device_type == 'GPU'
+    return [
+        re.sub('.*name: ([^,]*).*', r'\1', device.physical_device_desc)
+        for device in private_api.list_local_devices(config)
+        if device.device_type == 'GPU'
     ]
-    return [re.sub('.*name: ([^,]*).*', r'\1', device.physical_device_desc) for device in devices]
