@@ -9,13 +9,12 @@ from typing import NamedTuple
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
-from cifar10.system import private_api
+from cifar10.system import cpu_quota, private_api
 
 _SUB_BATCHES_PER_CORE = 2  # more than one, to balance the load
 _MIN_EXAMPLES_PER_SUB_BATCH = 8  # Smaller sub-batches are slower.
 _CPU_INFO_FILE = '/proc/cpuinfo'  # on Linux
 _BFLOAT16_INSTRUCTIONS = {'avx512_bf16', 'amx_bf16'}
-_CPU_QUOTA_FILE = '/sys/fs/cgroup/cpu.max'  # of a container: quota or max, and period, microseconds
 
 
 class Threads(NamedTuple):
@@ -36,14 +35,9 @@ def set_up_tensorflow():
 
 
 def num_cores():
-    """Return the number of cores that the affinity and the container leave to this process."""
+    """Return the number of cores that the affinity and the CPU quotas leave to this process."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
-    if os.path.exists(_CPU_QUOTA_FILE):
-        with open(_CPU_QUOTA_FILE) as file:
-            quota, period = file.read().split()
-        if quota != 'max':
-            cores = min(cores, math.ceil(int(quota) / int(period)))
-    return cores
+    return min([cores, *map(math.ceil, cpu_quota.read())])
 
 
 def is_gpu(device):
