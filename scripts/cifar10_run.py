@@ -56,8 +56,6 @@ ARGUMENTS = program.parse(
 
 def main(path, *arguments):
     """Run the program, with the standard output and the flags of absl as Python has them."""
-    from cifar10.tutorial import runner
-
     package_modules = FLAGS.package_modules
     for name in ('package_modules', 'version'):
         delattr(FLAGS, name)
@@ -66,6 +64,8 @@ def main(path, *arguments):
     FLAGS.set_gnu_getopt(True)
     sys.stdout = STDOUT
     try:
+        from cifar10.tutorial import runner  # may lack a private name of TensorFlow
+
         runner.run(path, list(arguments), package_modules, '--package_modules')
     except UserError as error:
         program.print_traceback()

@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-from tensorflow.python.framework import ops
 
 from cifar10 import input as cifar10_input, model, multi_gpu, optimizer, placement
 from cifar10.benchmark import classic, processes
 from cifar10.hooks import profiler_hook
-from cifar10.system import machine
+from cifar10.system import machine, private_api
 
 OURS, BASELINE = 'ours', 'classic'  # formulations
 SUM = 'sum of all operations'  # more than the time of a step: operations run in parallel
@@ -181,7 +180,7 @@ def layer_flops(batch_size, num_classes=model.NUM_CLASSES):
     ]
     return {
         layer: [
-            ops.get_stats_for_node_def(graph, op.node_def, 'flops').value
+            private_api.get_stats_for_node_def(graph, op.node_def, 'flops').value
             for op in products
             if layer in op.name.split('/')
         ]

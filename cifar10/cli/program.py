@@ -71,8 +71,8 @@ def parse(name, define_flags, check=None, arguments=None, hint='', needs_tensorf
         if module.startswith('cifar10.'):  # for --help
             for flag in module_flags:
                 FLAGS.register_key_flag_for_module(sys.argv[0], flag)
-    words = _parse(sys.argv, arguments, hint)
     try:
+        words = _parse(sys.argv, arguments, hint)
         if check:
             check()
     except errors.UserError as error:

@@ -59,7 +59,7 @@ def _image_digests(split):
         record = 0
         for labels, images in verification.read_examples(split._replace(files=[file])):
             for label, image in zip(labels, images):
-                digest = hashlib.md5(image.tobytes()).digest()
+                digest = hashlib.sha256(image.tobytes()).digest()
                 yield digest, f'{os.path.basename(file.path)}:{record}', int(label)
                 record += 1
 

@@ -6,9 +6,9 @@ must run the same collectives. A tensor that only one worker fetches must not de
 """
 
 import tensorflow.compat.v1 as tf
-from tensorflow.python.ops import collective_ops  # not public for graphs
 
 from cifar10.distributed import exchange
+from cifar10.system import private_api
 
 _GROUP_KEY = 1  # all workers
 _GRADIENT_KEY = 1  # instance key of the gradients; the next keys are for initial values
@@ -34,4 +34,4 @@ def _all_reduce(worker, tensor, instance_key, final_op='Id'):
     num_workers = worker.strategy.num_workers
     if num_workers == 1:
         return tensor
-    return collective_ops.all_reduce(tensor, num_workers, _GROUP_KEY, instance_key, 'Add', final_op)
+    return private_api.all_reduce(tensor, num_workers, _GROUP_KEY, instance_key, 'Add', final_op)

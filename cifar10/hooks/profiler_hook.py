@@ -8,7 +8,7 @@ import os
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.system import files
+from cifar10.system import files, private_api
 
 RUN_OPTIONS = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
 
@@ -19,10 +19,7 @@ def chrome_trace(metadata):
     Args:
       metadata: the tf.RunMetadata of a run with RUN_OPTIONS.
     """
-    # timeline has no public name. The import is slow, so it is made only for a trace.
-    from tensorflow.python.client import timeline
-
-    return timeline.Timeline(metadata.step_stats).generate_chrome_trace_format()
+    return private_api.Timeline(metadata.step_stats).generate_chrome_trace_format()
 
 
 class ProfilerHook(tf.train.SessionRunHook):

@@ -7,9 +7,9 @@ import re
 from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
-from tensorflow.python.framework import kernels
 
 from cifar10.errors import UserError
+from cifar10.system import cpu_quota, private_api
 
 _SUB_BATCHES_PER_CORE = 2  # more than one, to balance the load
 _MIN_EXAMPLES_PER_SUB_BATCH = 8  # Smaller sub-batches are slower.
@@ -19,7 +19,6 @@ _BFLOAT16_INSTRUCTIONS = {'avx512_bf16', 'amx_bf16'}
 # dnnl_cpu_isa_t of oneDNN 3.
 _ISAS_WITHOUT_AVX512 = {'SSE41', 'AVX', 'AVX2', 'AVX2_VNNI', 'AVX2_VNNI_2'}
 _ISAS_WITHOUT_BFLOAT16 = _ISAS_WITHOUT_AVX512 | {'AVX512_CORE', 'AVX512_CORE_VNNI'}
-_CPU_QUOTA_FILE = '/sys/fs/cgroup/cpu.max'  # of a container: quota or max, and period, microseconds
 
 
 class Threads(NamedTuple):
@@ -40,14 +39,9 @@ def set_up_tensorflow():
 
 
 def num_cores():
-    """Return the number of cores that the affinity and the container leave to this process."""
+    """Return the number of cores that the affinity and the CPU quotas leave to this process."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
-    if os.path.exists(_CPU_QUOTA_FILE):
-        with open(_CPU_QUOTA_FILE) as file:
-            quota, period = file.read().split()
-        if quota != 'max':
-            cores = min(cores, math.ceil(int(quota) / int(period)))
-    return cores
+    return min([cores, *map(math.ceil, cpu_quota.read())])
 
 
 def is_gpu(device):
@@ -189,7 +183,7 @@ def _has_bfloat16_kernels(device_type):
     """Return True if TensorFlow has convolutions in bfloat16, on 'CPU' or 'GPU'; 1.15 has none."""
     return any(
         tf.bfloat16.as_datatype_enum in constraint.allowed_values.list.type
-        for kernel in kernels.get_registered_kernels_for_op('Conv2D').kernel
+        for kernel in private_api.get_registered_kernels_for_op('Conv2D').kernel
         for constraint in kernel.constraint
         if kernel.device_type == device_type  # XLA has types of its own.
     )
@@ -204,10 +198,9 @@ def gpu_names(config=None):
     """
     if not tf.config.experimental.list_physical_devices('GPU'):
         return []
-    from tensorflow.python.client import device_lib  # TensorFlow 1.15 has no public function
-
     config = config or tf.ConfigProto(gpu_options=tf.GPUOptions(allow_growth=True))
-    devices = [
-        device for device in device_lib.list_local_devices(config) if device.device_type == 'GPU'
+    return [
+        re.sub('.*name: ([^,]*).*', r'\1', device.physical_device_desc)
+        for device in private_api.list_local_devices(config)
+        if device.device_type == 'GPU'
     ]
-    return [re.sub('.*name: ([^,]*).*', r'\1', device.physical_device_desc) for device in devices]

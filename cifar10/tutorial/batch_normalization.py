@@ -4,9 +4,9 @@ Both have the variable names, initial values, defaults and updates of TensorFlow
 """
 
 import tensorflow.compat.v1 as tf
-from tensorflow.python.training import moving_averages
 
 from cifar10.tutorial import layers
+from cifar10.tutorial.private_api import assign_moving_average
 
 _INITIALIZERS = {
     'beta': tf.zeros_initializer(),
@@ -215,7 +215,7 @@ def _updates(variables, moments, decay, is_training, zero_debias_moving_mean=Fal
 
     def update(average, moment, zero_debias):
         def assign():
-            return moving_averages.assign_moving_average(average, moment, decay, zero_debias)
+            return assign_moving_average(average, moment, decay, zero_debias)
 
         return layers.cond(is_training, assign, lambda: average)
 

@@ -6,10 +6,10 @@ import sys
 import types
 
 import tensorflow.compat.v1 as tf
-from tensorflow.python.ops import rnn_cell
 
 from cifar10.input import prefetch_queue
 from cifar10.tutorial import batch_normalization, hparams, layers, sequence_loss
+from cifar10.tutorial.private_api import rnn_cell
 
 
 def _prefetch_queue(tensors, capacity=8, num_threads=1, name=None):

@@ -9,10 +9,10 @@ import zlib
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-from tensorflow.python.framework import random_seed
 
 from cifar10.errors import UserError
 from cifar10.tutorial import downloads
+from cifar10.tutorial.private_api import get_seed
 
 _NUM_CLASSES = 10
 _IMAGES, _LABELS = 2051, 2049  # magic numbers of the files; source: yann.lecun.com/exdb/mnist
@@ -42,7 +42,7 @@ class DataSet:
           reshape: reshape the images to [examples, height * width] if True.
           seed: int, or None for the seed of the graph.
         """
-        seeds = random_seed.get_seed(seed)
+        seeds = get_seed(seed)
         np.random.seed(seeds[0] if seed is None else seeds[1])
         self._fake_label = [1] + [0] * (_NUM_CLASSES - 1) if one_hot else 0
         self._is_fake = fake_data

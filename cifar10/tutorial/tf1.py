@@ -22,14 +22,20 @@ import warnings
 import numpy as np
 import tensorflow as tensorflow_2
 import tensorflow.compat.v1 as tf
-from tensorflow.python import client, pywrap_tensorflow
-from tensorflow.python.framework import graph_util, ops
-from tensorflow.python.layers import layers as tf_layers
-from tensorflow.python.ops import control_flow_ops, rnn_cell, variable_scope
-from tensorflow.python.util import nest
 
 from cifar10 import errors
 from cifar10.tutorial import batch_normalization, contrib, downloads, program_flags, sessions
+from cifar10.tutorial.private_api import (
+    client,
+    control_flow_ops,
+    graph_util,
+    layers as tf_layers,
+    nest,
+    ops,
+    pywrap_tensorflow,
+    rnn_cell,
+    variable_scope,
+)
 
 # Error message of a queue thread if its session was closed between two steps.
 _CLOSED = 'Session has been closed'

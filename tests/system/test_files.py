@@ -1,6 +1,8 @@
 """Names of files, atomic writing."""
 
+import hashlib
 import os
+import sys
 
 import pytest
 
@@ -93,3 +95,20 @@ def test_check_writable(tmp_path, monkeypatch):
         ):
             files.check_writable(path)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["the user's own"]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 9), reason='hashlib has no parameter usedforsecurity')
+def test_checksums_in_fips_mode(monkeypatch, tmp_path):
+    """MD5 and SHA-1 raise ValueError there, unless they are for other uses than security."""
+    new = hashlib.new
+
+    def new_in_fips_mode(name, data=b'', usedforsecurity=True):
+        if name in ('md5', 'sha1') and usedforsecurity:
+            raise ValueError('disabled for FIPS')
+        return new(name, data)
+
+    monkeypatch.setattr(hashlib, 'new', new_in_fips_mode)
+    (tmp_path / 'file').write_bytes(b'content')
+    for algorithm in ('md5', 'sha1', 'sha256'):
+        expected = new(algorithm, b'content').hexdigest()
+        assert files.digest(str(tmp_path / 'file'), algorithm) == expected

@@ -219,6 +219,26 @@ NOTEBOOKS = {
         ('import cifar10', _error('ZeroDivisionError', 'division by zero', 'import cifar10')),
         ('%tensorflow_version 1.x', ''),
     ],
+    'a version of TensorFlow without a private module': [
+        (
+            'import sys\n'
+            'from cifar10.system import startup\n'
+            'start = startup.import_tensorflow\n'
+            'def import_tensorflow():\n'
+            '    start()\n'
+            "    sys.modules['tensorflow.python.training.moving_averages'] = None\n"
+            'startup.import_tensorflow = import_tensorflow',
+            '',
+        ),
+        (
+            '%load_ext cifar10.tutorial',
+            _error(
+                'UserError',
+                r'TensorFlow \S+ lacks [\w.]+\.moving_averages\.assign_moving_average: install .*',
+                "get_ipython().run_line_magic('load_ext', 'cifar10.tutorial')",
+            ),
+        ),
+    ],
 }
 
 
