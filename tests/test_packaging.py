@@ -126,3 +126,10 @@ def test_installed_scripts(tree, tmp_path):
     (package,) = tmp_path.glob('lib*/python*/site-packages/cifar10')
     assert sorted(path.name for path in (tmp_path / 'bin').iterdir()) == SCRIPTS
     assert SCRIPTS[0] in _help(tmp_path / 'bin' / SCRIPTS[0], tmp_path, package.parent)
+
+
+def test_the_continuous_integration_fails_without_a_python():
+    """.ci/versions leaves out this status, .ci/run fails."""
+    command = ['bash', os.path.join(programs.ROOT, '.ci', 'quick'), '3.99 3.98']
+    found = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert found.returncode == 3 and 'No Python 3.99 3.98 on the PATH ' in found.stderr

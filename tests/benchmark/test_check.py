@@ -170,6 +170,6 @@ def test_the_script():
     lines = programs.succeed('cifar10_benchmark', 'check', *flags).splitlines()
     assert lines[0].startswith('cifar10 ')
     assert lines[1].startswith('Threads: intra-op 1, inter-op 2; oneDNN: ')
-    assert len(lines) == (28 if tf.__version__.startswith('1.') else 36)
+    assert len(lines) == (29 if tf.__version__.startswith('1.') else 36)
     assert all(line.startswith('right: ') for line in lines[2:-1])
     assert lines[-1].startswith('This machine computes right: ')
