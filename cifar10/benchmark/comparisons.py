@@ -192,7 +192,7 @@ def compare_steps(plan):
             errors_by_result['moving averages'][name] = _error(average - value, 9 / 11 * change)
         for result, by_name in errors_by_result.items():
             yield Comparison(
-                f'step of {hparams.recipe}, {result}',
+                f'step of {hparams.recipe} ({hparams.optimizer}), {result}',
                 type_name,
                 ', '.join(devices),
                 plan.batch_size,

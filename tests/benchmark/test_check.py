@@ -105,7 +105,7 @@ def test_a_wrong_gradient_in_a_step(monkeypatch):
     # Sub-batches of 8 images.
     monkeypatch.setattr(model, 'conv2d', _wrong_gradient(lambda x: int(x.shape[0]) == 8))
     wrong = [c.name for c in comparisons.compare_steps(plan) if not c.is_right]
-    assert wrong == ['step of classic, gradients', 'step of fast, gradients']
+    assert wrong == ['step of classic (gradient_descent), gradients', 'step of fast (muon), gradients']
 
 
 @needs_bfloat16

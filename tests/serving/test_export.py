@@ -17,6 +17,7 @@ from cifar10 import evaluation
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
 from cifar10.serving import export, prediction, trained_model
+from cifar10.system import machine
 from tests.helpers import checkpoints, messages, oracle, programs, special_files
 from tests.helpers.image_files import SCALED, SMALL, decode, photograph
 
@@ -81,6 +82,19 @@ def _png(image):
     content = io.BytesIO()
     Image.fromarray(image).save(content, 'PNG')
     return content.getvalue()
+
+
+@pytest.mark.parametrize('cores', [2, 16])
+def test_any_number_of_images(run, exported, monkeypatch, cores):
+    """Of the exported model, and of the predictions of a checkpoint, which has sub-batches."""
+    monkeypatch.setattr(machine, 'num_cores', lambda: cores)
+    saved_model, _ = prediction.saved_model_predictor(exported)
+    images = np.tile(run.images.transpose(0, 3, 1, 2), [6, 1, 1, 1])
+    expected = np.tile(run.probabilities, [6, 1])
+    for n in (1, 2, 7, 8, 31, 128, 300):
+        network = trained_model.read(run.directory, 'latest')
+        for predict in (saved_model, prediction.checkpoint_predictor(network, 1, n)):
+            np.testing.assert_allclose(predict(images[:n]), expected[:n], atol=1e-4)
 
 
 @pytest.mark.slow
