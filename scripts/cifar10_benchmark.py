@@ -57,7 +57,7 @@ import dataclasses
 import tensorflow.compat.v1 as tf
 
 from cifar10 import placement, training
-from cifar10.benchmark import check, subcommands
+from cifar10.benchmark import machine_check, subcommands
 from cifar10.benchmark.measurements import BASELINE, OURS, StepCounts
 from cifar10.cli import training_job
 from cifar10.config import CLASSIC
@@ -104,7 +104,7 @@ def benchmark_settings(subcommand):
     )
 
 
-def check_machine():
+def check():
     """Compare the operations of the trainers with NumPy."""
     for flag in FLAGS.get_key_flags_for_module(sys.argv[0]):
         if flag.present and flag.name not in CHECK_FLAGS:
@@ -113,13 +113,13 @@ def check_machine():
     num_gpus = len(tf.config.experimental.list_physical_devices('GPU'))
     print(program.versions())
     with signals.RaiseOnSignal():
-        check.run(check.make_plans(FLAGS.batch_size, threads, num_gpus))
+        machine_check.run(machine_check.make_plans(FLAGS.batch_size, threads, num_gpus))
 
 
 def main(subcommand):
     """Run a subcommand; print and write its results."""
     if subcommand == 'check':
-        check_machine()
+        check()
         return
     if FLAGS['trace_file'].present and subcommand != 'profile':
         raise UserError(f'--trace_file has no effect on {subcommand}: leave it out')

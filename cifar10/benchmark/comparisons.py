@@ -268,6 +268,6 @@ def _error(found, expected):
     return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
 
 
-def _worst(errors):
-    """Return the greatest error; NaN is greater than all others."""
-    return max(errors, key=lambda error: (math.isnan(error), error))
+def _worst(values):
+    """Return the greatest of some errors; NaN is greater than all others."""
+    return max(values, key=lambda value: (math.isnan(value), value))

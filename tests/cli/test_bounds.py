@@ -38,9 +38,10 @@ def script(request, monkeypatch):
         patched.setattr(
             program, 'parse', lambda _, define_flags, *a, **k: loaded.append(define_flags())
         )
-        patched.setattr(program, 'run', lambda *unused: None)
+        patched.setattr(program, 'run', lambda *unused, **also_unused: None)
         patched.setattr('sys.argv', [programs.path(request.param)])
         before = set(flags.FLAGS)
+        flags.FLAGS.mark_as_parsed()
         runpy.run_path(programs.path(request.param), run_name='__main__')
         assert loaded
         yield {name: flags.FLAGS[name] for name in set(flags.FLAGS) - before}

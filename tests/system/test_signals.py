@@ -54,15 +54,15 @@ import os, signal, sys
 sys.argv = ['program.py']
 from cifar10.system import signals
 %s
-print('ready', flush=True)
 %s
 """
+_READY = 'print("ready", flush=True); '
 # A signal ends one sleep.
-_WAIT_IN_C = 'import ctypes; [ctypes.CDLL(None).sleep(100) for _ in range(9)]'
+_WAIT_IN_C = _READY + 'import ctypes; [ctypes.CDLL(None).sleep(100) for _ in range(9)]'
 
 
 def _run(setting, then, *numbers):
-    """Send signals to a program after its line `ready`; return its exit status and stderr."""
+    """Send signals to a program after its first line; return its exit status and stderr."""
     process = subprocess.Popen(
         [sys.executable, '-c', _PROGRAM % (setting, then)],
         stdout=subprocess.PIPE,
@@ -86,7 +86,7 @@ def _line(number):
 
 @pytest.mark.parametrize('number', signals.STOP_SIGNALS)
 def test_every_signal_ends_the_start(number):
-    assert _run('signals.install_handlers()', 'signal.pause()', number) == (
+    assert _run('signals.install_handlers()', _READY + 'signal.pause()', number) == (
         128 + number,
         _line(number),
     )
@@ -123,7 +123,11 @@ def test_nobody_reads_the_line_at_present():
             os.write(writer, bytes(1 << 16))
     os.set_blocking(writer, True)
     process = subprocess.Popen(
-        [sys.executable, '-c', _PROGRAM % ('signals.install_handlers()', 'signal.pause()')],
+        [
+            sys.executable,
+            '-c',
+            _PROGRAM % ('signals.install_handlers()', _READY + 'signal.pause()'),
+        ],
         stderr=writer,
         stdout=subprocess.PIPE,
         env=dict(os.environ, PYTHONPATH=programs.ROOT),

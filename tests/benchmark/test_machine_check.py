@@ -7,7 +7,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import model
-from cifar10.benchmark import check, comparisons, processes
+from cifar10.benchmark import comparisons, machine_check, processes
 from cifar10.benchmark.comparisons import OPERATIONS, Comparison, Plan
 from cifar10.errors import UserError
 from cifar10.system import machine
@@ -32,17 +32,17 @@ needs_bfloat16 = pytest.mark.skipif(
 )
 def test_plans_have_the_sizes_of_the_trainers(monkeypatch, cores, expected):
     monkeypatch.setattr(machine, 'num_cores', lambda: cores)
-    assert check.make_plans(128, Threads(), 0) == [
+    assert machine_check.make_plans(128, Threads(), 0) == [
         Plan([['/cpu:0']], threads, 128, numbers) for threads, numbers in expected
     ]
-    assert check.make_plans(128, Threads(inter_op=2), 0)[0].num_sub_batches == [4, 2, 1]
+    assert machine_check.make_plans(128, Threads(inter_op=2), 0)[0].num_sub_batches == [4, 2, 1]
 
 
 @pytest.mark.parametrize(
     'num_gpus, groups', [(1, [['/gpu:0']]), (2, [['/gpu:0'], ['/gpu:1'], ['/gpu:0', '/gpu:1']])]
 )
 def test_each_gpu_is_checked_alone_and_all_at_once(num_gpus, groups):
-    *_, plan = check.make_plans(64, Threads(), num_gpus)
+    *_, plan = machine_check.make_plans(64, Threads(), num_gpus)
     assert (plan.device_groups, plan.batch_size, plan.num_sub_batches) == (groups, 64, [1])
 
 
@@ -62,7 +62,7 @@ def _run(monkeypatch, plans, operations=CONV2):
     monkeypatch.setattr(comparisons, 'OPERATIONS', operations)
     monkeypatch.setattr(comparisons, 'compare_steps', lambda plan: [])
     monkeypatch.setattr(processes, 'call_in_new_process', lambda function, *args: function(*args))
-    check.run(plans)
+    machine_check.run(plans)
 
 
 def test_a_wrong_kernel_for_one_size_is_found(monkeypatch, capsys):
@@ -105,7 +105,10 @@ def test_a_wrong_gradient_in_a_step(monkeypatch):
     # Sub-batches of 8 images.
     monkeypatch.setattr(model, 'conv2d', _wrong_gradient(lambda x: int(x.shape[0]) == 8))
     wrong = [c.name for c in comparisons.compare_steps(plan) if not c.is_right]
-    assert wrong == ['step of classic (gradient_descent), gradients', 'step of fast (muon), gradients']
+    assert wrong == [
+        'step of classic (gradient_descent), gradients',
+        'step of fast (muon), gradients',
+    ]
 
 
 @needs_bfloat16
@@ -145,8 +148,8 @@ def test_nan_is_wrong():
     found = [
         Comparison('x', 'float32', '/cpu:0', n, e, 0.1) for n, e in ((1, 9), (2, math.nan), (3, 0))
     ]
-    assert check.summarize(found).startswith('WRONG: x, float32, /cpu:0, images: 1, 2, 3; ')
-    assert check.summarize(found[2:]).startswith('right: ')
+    assert machine_check.summarize(found).startswith('WRONG: x, float32, /cpu:0, images: 1, 2, 3; ')
+    assert machine_check.summarize(found[2:]).startswith('right: ')
 
 
 @pytest.mark.parametrize(
@@ -161,7 +164,7 @@ def test_remedies(monkeypatch, capsys, wrong, remedy):
     found = [Comparison('x', *line.split(' ', 1), 8, 1.0, 0.1) for line in wrong]
     monkeypatch.setattr(processes, 'call_in_new_process', lambda *unused: found)
     with messages.raises(f'^{len(wrong)} of {len(wrong)} results are WRONG .*: {remedy}'):
-        check.run([Plan([], Threads(), 8, [1])])
+        machine_check.run([Plan([], Threads(), 8, [1])])
 
 
 @pytest.mark.slow
