@@ -51,7 +51,7 @@ class Muon(tf.train.MomentumOptimizer):
     """Nesterov momentum, orthogonalized for the weights of hidden layers.
 
     The weights of a convolution [height, width, in, out] are a matrix [height * width * in, out].
-    Equal blocks of at most 64 columns are orthogonalized. The elements of the update have a root
+    Blocks of at most 64 columns are orthogonalized. The elements of the update have a root
     mean square of about `matrix_learning_rate`.
     """
 
@@ -95,10 +95,13 @@ class Muon(tf.train.MomentumOptimizer):
         velocity = self._momentum * momentum + gradient
         matrix = tf.reshape(gradient + self._momentum * velocity, [-1, columns])
         scale = self._matrix_learning_rate * int(matrix.shape[0]) ** 0.5
-        widths = range(min(columns, _BLOCK_COLUMNS), 0, -1)
-        width = next(width for width in widths if columns % width == 0)
-        blocks = tf.split(matrix, columns // width, 1)
-        update = tf.reshape(tf.concat(orthogonalize(blocks, scale), 1), variable.shape)
+        width = min(columns, _BLOCK_COLUMNS)
+        num_missing = -columns % width
+        if num_missing:
+            matrix = tf.pad(matrix, [[0, 0], [0, num_missing]])
+        blocks = tf.split(matrix, (columns + num_missing) // width, 1)
+        update = tf.concat(orthogonalize(blocks, scale), 1)
+        update = tf.reshape(update[:, :columns] if num_missing else update, variable.shape)
         weight_factor = 1 - self._matrix_learning_rate * self._matrix_weight_decay
         weights = weight_factor * variable - update
         if self._matrix_weight_rms:

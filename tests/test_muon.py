@@ -75,8 +75,7 @@ SHAPES = {
     'local4/weights': [70, 65],
     'softmax_linear/weights': [30, 10],
 }
-# Of 64, 64 and 13 columns, the largest divisors up to 64.
-NUM_BLOCKS = {'conv2/weights': 1, 'local3/weights': 2, 'local4/weights': 5}
+HIDDEN = 'conv2/weights', 'local3/weights', 'local4/weights'
 
 
 @pytest.mark.parametrize('use_resource, rms', [(True, 0.0), (False, 0.0), (True, 0.7)])
@@ -106,11 +105,11 @@ def test_steps_of_muon(use_resource, rms):
                 gradient = value * factors[name]
                 velocities[name] = 0.8 * velocities[name] + gradient
                 step = gradient + 0.8 * velocities[name]
-                if name in NUM_BLOCKS:
+                if name in HIDDEN:
                     matrix = step.reshape(-1, step.shape[-1])
                     blocks = [
                         orthogonalized(block)[0]
-                        for block in np.split(matrix, NUM_BLOCKS[name], axis=1)
+                        for block in np.split(matrix, range(64, matrix.shape[1], 64), axis=1)
                     ]
                     orthogonal = np.concatenate(blocks, 1).reshape(step.shape) * np.sqrt(
                         len(matrix)

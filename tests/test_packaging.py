@@ -132,4 +132,4 @@ def test_the_continuous_integration_fails_without_a_python():
     """.ci/versions leaves out this status, .ci/run fails."""
     command = ['bash', os.path.join(programs.ROOT, '.ci', 'quick'), '3.99 3.98']
     found = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60)
-    assert found.returncode == 3 and 'No Python 3.99 3.98 on the PATH ' in found.stderr
+    assert found.returncode == 77 and 'No Python 3.99 3.98 on the PATH ' in found.stderr

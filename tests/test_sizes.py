@@ -11,7 +11,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation, model, multi_gpu, optimizer
-from cifar10.benchmark import comparisons, reference
+from cifar10.benchmark import comparisons, reference, step_comparisons
 from cifar10.benchmark.comparisons import OPERATIONS, Plan
 from cifar10.config import CLASSIC
 from cifar10.system import machine
@@ -28,7 +28,7 @@ SPLITS = sorted(
         for cores in range(1, 65)
     }
 )
-TYPES = ['float32'] if tf.__version__.startswith('1.') else ['float32', 'bfloat16']
+TYPES = [name for name in ('float32', 'bfloat16') if comparisons.can_compute(name, '/cpu:0')]
 
 
 def _with_long(values, is_quick):
@@ -90,9 +90,10 @@ def _batch_and_gradients(batch_size):
     rng = np.random.RandomState(batch_size)
     images = rng.normal(size=[batch_size, 24, 24, 3]).astype(np.float32)
     labels = rng.randint(0, 10, batch_size)
-    values = comparisons.initial_values(rng)
+    values = step_comparisons.initial_values(rng)
     exact = {name: value.astype(np.float64) for name, value in values.items()}
-    return images, labels, values, reference.loss_gradients(images.astype(float), labels, exact)
+    gradients = reference.loss_gradients(images.astype(float), labels, exact, CLASSIC)
+    return images, labels, values, gradients
 
 
 def _assert_gradients(batch_size, num_sub_batches, devices=('/cpu:0',)):
@@ -103,7 +104,7 @@ def _assert_gradients(batch_size, num_sub_batches, devices=('/cpu:0',)):
     """
     images, labels, values, expected = _batch_and_gradients(batch_size)
     for type_name in TYPES:
-        hparams = dataclasses.replace(CLASSIC, compute_dtype=type_name, fc_weight_decay=0.0)
+        hparams = dataclasses.replace(CLASSIC, compute_dtype=type_name)
         with tf.Graph().as_default():
             model.set_num_sub_batches(num_sub_batches)
             _, [grads] = multi_gpu.tower_gradients(
@@ -163,7 +164,7 @@ def test_evaluation_of_any_last_batch(num_sub_batches):
                 outputs[number, num_views] = evaluation.mean_log_probabilities(
                     given, num_views, 10, CLASSIC
                 )
-    values = comparisons.initial_values(rng)
+    values = step_comparisons.initial_values(rng)
     with tf.Session(config=machine.session_config(['/cpu:0'], Threads(1, 2))) as session:
         for variable in tf.trainable_variables():
             variable.load(values[variable.op.name], session)

@@ -7,7 +7,7 @@ import collections
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.benchmark import comparisons, processes
+from cifar10.benchmark import comparisons, processes, step_comparisons
 from cifar10.benchmark.comparisons import Plan
 from cifar10.errors import UserError
 from cifar10.system import machine
@@ -41,6 +41,19 @@ def make_plans(batch_size, requested, num_gpus):
     return plans
 
 
+def compare(plan):
+    """Return the Comparisons of a Plan."""
+    machine.set_up_tensorflow()
+    sizes = {
+        (plan.batch_size + i) // number for number in plan.num_sub_batches for i in (0, number - 1)
+    }
+    found = []
+    for operation in comparisons.OPERATIONS:
+        for num_images in {plan.batch_size} if operation.function == 'matmul' else sorted(sizes):
+            found += comparisons.compare_operation(operation, num_images, plan)
+    return found + list(step_comparisons.compare_steps(plan))
+
+
 def run(plans):
     """Compare; print one line per operation, type and group of devices, and the verdict.
 
@@ -54,7 +67,7 @@ def run(plans):
         )
         by_line = collections.defaultdict(list)
         # A process of its own, because the first session of a process fixes the threads.
-        for comparison in processes.call_in_new_process(comparisons.compare, plan):
+        for comparison in processes.call_in_new_process(compare, plan):
             by_line[comparison.name, comparison.type, comparison.devices].append(comparison)
         new_lines = [summarize(found) for found in by_line.values()]
         print('\n'.join(new_lines))

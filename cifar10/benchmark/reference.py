@@ -95,19 +95,20 @@ def matmul_gradients(dy, x, weights):
     return [dy @ weights.T, x.T @ dy]
 
 
-def updated_weights(name, weights, gradient, hparams, learning_rate):
-    """Return the weights after the first update of gradient descent or Muon.
+def updated_weights(name, values, hparams, learning_rate):
+    """Return the weights after an update of gradient descent or Muon.
 
     Args:
       name: of the variable, like 'conv1/weights'.
-      weights: an array.
-      gradient: an array like `weights`.
+      values: the weights, their gradient, and the momentum before the update, arrays of one shape.
       hparams: an HParams.
       learning_rate: a float.
     """
+    weights, gradient, momentum = values
     if hparams.optimizer == 'gradient_descent':
         return weights - learning_rate * gradient
-    step = (1 + hparams.momentum) * gradient  # Nesterov momentum, which begins with 0
+    momentum = hparams.momentum * momentum + gradient
+    step = gradient + hparams.momentum * momentum  # Nesterov
     if not name.endswith('/weights') or name.startswith('softmax_linear/'):
         return weights - learning_rate * step
     matrix = _as_matrix(step)
@@ -127,13 +128,14 @@ def _orthogonalize(matrix):
     return (u * s) @ v
 
 
-def loss_gradients(images, labels, variables):
-    """Return the gradients of the mean cross entropy of the network.
+def loss_gradients(images, labels, variables, hparams):
+    """Return the gradients of model.loss.
 
     Args:
       images: [n, 24, 24, 3].
       labels: class numbers, [n].
       variables: a dict from names, like 'conv1/weights', to arrays.
+      hparams: an HParams.
 
     Returns:
       A dict like `variables`.
@@ -161,7 +163,9 @@ def loss_gradients(images, labels, variables):
     probabilities = np.exp(logits - logits.max(1, keepdims=True))
     probabilities /= probabilities.sum(1, keepdims=True)
 
-    dy = (probabilities - np.eye(logits.shape[1])[labels]) / len(images)
+    num_classes, smoothing = logits.shape[1], hparams.label_smoothing
+    targets = (1 - smoothing) * np.eye(num_classes)[labels] + smoothing / num_classes
+    dy = (probabilities - targets) / len(images)
     dy = add('softmax_linear', matmul_gradients, dy, local4)
     dy = add('local4', matmul_gradients, dy * (local4 > 0), local3)
     dy = add('local3', matmul_gradients, dy * (local3 > 0), flat)
@@ -171,4 +175,6 @@ def loss_gradients(images, labels, variables):
     (dy,) = local_response_normalization_gradients(dy, pool1)
     (dy,) = max_pool_gradients(dy, conv1)
     add('conv1', conv2d_gradients, dy * (conv1 > 0), images)
+    for name in ('local3/weights', 'local4/weights'):
+        gradients[name] += hparams.fc_weight_decay * variables[name]
     return gradients

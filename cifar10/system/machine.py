@@ -15,8 +15,8 @@ _SUB_BATCHES_PER_CORE = 2  # more than one, to balance the load
 _MIN_EXAMPLES_PER_SUB_BATCH = 8  # Smaller sub-batches are slower.
 _CPU_INFO_FILE = '/proc/cpuinfo'  # on Linux
 _BFLOAT16_INSTRUCTIONS = {'avx512_bf16', 'amx_bf16'}
-# Values of ONEDNN_MAX_CPU_ISA, which limits oneDNN to older instructions. Source: enum
-# dnnl_cpu_isa_t of oneDNN 3.
+# Values of ONEDNN_MAX_CPU_ISA, or DNNL_MAX_CPU_ISA, its former name, which limits oneDNN to older
+# instructions. Source: enum dnnl_cpu_isa_t of oneDNN 3.
 _ISAS_WITHOUT_AVX512 = {'SSE41', 'AVX', 'AVX2', 'AVX2_VNNI', 'AVX2_VNNI_2'}
 _ISAS_WITHOUT_BFLOAT16 = _ISAS_WITHOUT_AVX512 | {'AVX512_CORE', 'AVX512_CORE_VNNI'}
 
@@ -155,7 +155,8 @@ def compute_dtype(choice, is_gpu):
         limits oneDNN to instructions without them.
     """
     device_type = 'GPU' if is_gpu else 'CPU'
-    onednn_limit = os.environ.get('ONEDNN_MAX_CPU_ISA', '').upper()
+    variable = 'ONEDNN_MAX_CPU_ISA' if 'ONEDNN_MAX_CPU_ISA' in os.environ else 'DNNL_MAX_CPU_ISA'
+    onednn_limit = os.environ.get(variable, '').upper()
     if choice == 'auto':
         is_fast = (
             not is_gpu
@@ -173,7 +174,7 @@ def compute_dtype(choice, is_gpu):
             )
         if not is_gpu and onednn_setting() != 'off' and onednn_limit in _ISAS_WITHOUT_AVX512:
             raise UserError(
-                f'`compute_dtype=bfloat16` does not work with ONEDNN_MAX_CPU_ISA={onednn_limit} in the environment: unset this variable, '
+                f'`compute_dtype=bfloat16` does not work with {variable}={onednn_limit} in the environment: unset this variable, '
                 'or leave out the flag'
             )
     return tf.as_dtype(choice)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import model
-from cifar10.benchmark import comparisons, machine_check, processes
+from cifar10 import model, multi_gpu, muon
+from cifar10.benchmark import comparisons, machine_check, processes, step_comparisons
 from cifar10.benchmark.comparisons import OPERATIONS, Comparison, Plan
 from cifar10.errors import UserError
 from cifar10.system import machine
@@ -15,10 +15,11 @@ from cifar10.system.machine import Threads
 from tests.helpers import messages, programs
 
 CONVOLUTION = tf.nn.conv2d
-CONV2 = [operation for operation in OPERATIONS if operation.name == 'conv2']
-needs_bfloat16 = pytest.mark.skipif(
-    tf.__version__.startswith('1.'), reason='TensorFlow 1.15 has no convolutions in bfloat16'
-)
+CONV2, POOL2 = [
+    [found for found in OPERATIONS if found.name == name] for name in ('conv2', 'pool2')
+]
+HAS_BFLOAT16 = comparisons.can_compute('bfloat16', '/cpu:0')  # TensorFlow 1.15 has not
+needs_bfloat16 = pytest.mark.skipif(not HAS_BFLOAT16, reason='no convolutions in bfloat16')
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def _wrong_gradient(is_wrong):
 def _run(monkeypatch, plans, operations=CONV2):
     """Run the check of some operations in this process."""
     monkeypatch.setattr(comparisons, 'OPERATIONS', operations)
-    monkeypatch.setattr(comparisons, 'compare_steps', lambda plan: [])
+    monkeypatch.setattr(step_comparisons, 'compare_steps', lambda plan: [])
     monkeypatch.setattr(processes, 'call_in_new_process', lambda function, *args: function(*args))
     machine_check.run(plans)
 
@@ -69,7 +70,7 @@ def test_a_wrong_kernel_for_one_size_is_found(monkeypatch, capsys):
     plan = Plan([['/cpu:0']], Threads(1, 2), 16, [2, 1])
     _run(monkeypatch, [plan])
     out = capsys.readouterr().out
-    count = 3 if tf.__version__.startswith('1.') else 6
+    count = 6 if HAS_BFLOAT16 else 3
     assert out.endswith(f'\nThis machine computes right: all {count} results agree with NumPy\n')
     monkeypatch.setattr(model, 'conv2d', _wrong_gradient(lambda x: int(x.shape[0]) == 8))
     with messages.raises(f'^{count // 3} of {count} results are WRONG .* TF_ENABLE_ONEDNN_OPTS=0 '):
@@ -98,17 +99,77 @@ def test_a_device_that_is_wrong_beside_another_one(monkeypatch, capsys):
     assert 'WRONG: conv2, gradient of weights, float32, /cpu:0, /cpu:1, images: 8; ' in out
 
 
+def _wrong_results_of_steps(num_sub_batches, devices=('/cpu:0',)):
+    plan = Plan([list(devices)], Threads(1, 2), 16, num_sub_batches)
+    return [found.name for found in step_comparisons.compare_steps(plan) if not found.is_right]
+
+
 def test_a_wrong_gradient_in_a_step(monkeypatch):
-    plan = Plan([['/cpu:0', '/cpu:1']], Threads(1, 2), 16, [2])
-    found = {(c.name, c.type): c for c in comparisons.compare_steps(plan)}
-    assert len(found) == 6 and all(comparison.is_right for comparison in found.values())
+    """With one of the numbers of sub-batches, on two devices."""
+    assert _wrong_results_of_steps([1], ['/cpu:0', '/cpu:1']) == []
     # Sub-batches of 8 images.
     monkeypatch.setattr(model, 'conv2d', _wrong_gradient(lambda x: int(x.shape[0]) == 8))
-    wrong = [c.name for c in comparisons.compare_steps(plan) if not c.is_right]
-    assert wrong == [
-        'step of classic (gradient_descent), gradients',
-        'step of fast (muon), gradients',
+    assert _wrong_results_of_steps([1, 2]) == [
+        'step of classic, gradients',
+        'step of fast, gradients',
     ]
+
+
+def test_a_sum_of_the_towers_instead_of_their_mean(monkeypatch):
+    average = multi_gpu.average_gradients
+    monkeypatch.setattr(
+        multi_gpu, 'average_gradients', lambda grads: [(2 * g, v) for g, v in average(grads)]
+    )
+    assert _wrong_results_of_steps([1]) == ['step of classic, gradients', 'step of fast, gradients']
+
+
+def test_a_wrong_product_of_muon(monkeypatch):
+    """The update is in float32: another type for the convolutions would be no remedy."""
+    orthogonalize = muon.orthogonalize
+    monkeypatch.setattr(
+        muon, 'orthogonalize', lambda *args: [1.1 * x for x in orthogonalize(*args)]
+    )
+    plan = Plan([['/cpu:0']], Threads(1, 2), 16, [1])
+    wrong = [found for found in step_comparisons.compare_steps(plan) if not found.is_right]
+    assert {found.type for found in wrong} == {'float32'}
+    assert [found.name for found in wrong] == [
+        'step of fast, update (muon)',
+        'step of fast, moving averages (muon)',
+    ]
+
+
+def test_an_operation_that_fails(monkeypatch, capsys):
+    def conv2d(x, weights):
+        with tf.control_dependencies([tf.Assert(x[0, 0, 0, 0] > 1e9, ['no algorithm worked'])]):
+            return CONVOLUTION(x, weights, [1, 1, 1, 1], 'SAME')
+
+    monkeypatch.setattr(model, 'conv2d', conv2d)
+    with messages.raises('WRONG on this machine'):
+        _run(monkeypatch, [Plan([['/cpu:0']], Threads(1, 2), 8, [1])], CONV2 + POOL2)
+    out = capsys.readouterr().out
+    assert 'WRONG: conv2 fails (' in out and 'no algorithm worked' in out
+    assert 'right: pool2, gradient of input, float32, ' in out
+
+
+def test_a_device_alone_is_that_device():
+    """A session with /cpu:1 alone would compute on /cpu:0."""
+    config = Plan(
+        [['/cpu:0'], ['/cpu:1'], ['/cpu:0', '/cpu:1']], Threads(1, 2), 8, [1]
+    ).session_config
+    config.graph_options.rewrite_options.disable_meta_optimizer = True  # It would fold constants.
+    with tf.device('/cpu:1'):
+        product = tf.matmul(*2 * [tf.placeholder_with_default(tf.ones([2, 2]), [2, 2])])
+    metadata = tf.RunMetadata()
+    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    with tf.Session(config=config) as session:
+        session.run(product, options=options, run_metadata=metadata)
+    devices = {
+        stats.device.split('device:')[-1]
+        for stats in metadata.step_stats.dev_stats
+        for node in stats.node_stats
+        if node.node_name == product.op.name
+    }
+    assert devices == {'CPU:1'}
 
 
 @needs_bfloat16
@@ -173,6 +234,6 @@ def test_the_script():
     lines = programs.succeed('cifar10_benchmark', 'check', *flags).splitlines()
     assert lines[0].startswith('cifar10 ')
     assert lines[1].startswith('Threads: intra-op 1, inter-op 2; oneDNN: ')
-    assert len(lines) == (29 if tf.__version__.startswith('1.') else 36)
+    assert len(lines) == (36 if HAS_BFLOAT16 else 29)
     assert all(line.startswith('right: ') for line in lines[2:-1])
     assert lines[-1].startswith('This machine computes right: ')

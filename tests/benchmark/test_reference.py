@@ -47,9 +47,10 @@ def test_local_response_normalization():
     )
 
 
-def test_gradients_of_the_loss():
+@pytest.mark.parametrize('smoothing, decay', [(0.0, 0.0), (0.1, 0.004)])
+def test_gradients_of_the_loss(smoothing, decay):
     images, labels = RNG.normal(size=[4, 24, 24, 3]), np.array([3, 0, 9, 3])
-    hparams = dataclasses.replace(CLASSIC, fc_weight_decay=0.0)
+    hparams = dataclasses.replace(CLASSIC, fc_weight_decay=decay, label_smoothing=smoothing)
     loss = model.loss(
         model.inference(tf.constant(images), hparams=hparams), labels, hparams=hparams
     )
@@ -60,7 +61,7 @@ def test_gradients_of_the_loss():
         for variable in variables.values():
             variable.load(RNG.normal(0, 0.05, variable.shape.as_list()), session)
         found, values = session.run([gradients, variables])
-    expected = reference.loss_gradients(images, labels, values)
+    expected = reference.loss_gradients(images, labels, values, hparams)
     assert set(expected) == set(found) == set(variables)
     for name, value in found.items():
         np.testing.assert_allclose(value, expected[name], rtol=1e-7, atol=1e-9, err_msg=name)
@@ -77,9 +78,12 @@ def test_updates(recipe, name):
     variable = tf.get_variable(name, initializer=value.astype(np.float32))
     opt = optimizer.create(tf.constant(0.02), recipe)
     update = opt.apply_gradients([(tf.constant(gradient, tf.float32), variable)])
+    momentum = np.zeros(shape)
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
-        session.run(update)
-        found = session.run(variable) - value
-    expected = reference.updated_weights(name, value, gradient, recipe, 0.02) - value
-    assert np.linalg.norm(found - expected) < 1e-4 * np.linalg.norm(expected)
+        for _ in range(2):
+            expected = reference.updated_weights(name, (value, gradient, momentum), recipe, 0.02)
+            session.run(update)
+            found = session.run(variable)
+            assert np.linalg.norm(found - expected) < 1e-4 * np.linalg.norm(expected - value)
+            value, momentum = found.astype(float), recipe.momentum * momentum + gradient

@@ -1,0 +1,151 @@
+"""Comparisons of a whole training step with NumPy in float64."""
+
+import dataclasses
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from cifar10 import model, multi_gpu, optimizer, placement
+from cifar10.benchmark import reference
+from cifar10.benchmark.comparisons import (
+    OPERATIONS,
+    Comparison,
+    can_compute,
+    failure,
+    random,
+    relative_error,
+    worst,
+)
+from cifar10.config import (
+    CLASSIC,
+    FAST,
+    NUM_CLASSES,
+    NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
+    RunLength,
+)
+from cifar10.system import machine
+
+# In the gradients of a whole step, rounding decides between nearly equal activations in a pooling.
+# In bfloat16, this gives 0.15. 0.2 is a cosine of 0.98 between two gradients.
+_GRADIENT_LIMITS = {'float32': 0.02, 'bfloat16': 0.2}
+_GPU_GRADIENT_LIMIT = 0.2  # With TF32 it gives up to 0.05.
+_UPDATE_LIMIT = 0.02
+_LEARNING_RATE = 0.1
+
+
+class StepData(NamedTuple):
+    """Values before a step."""
+
+    images: np.ndarray  # float32 [n, 24, 24, 3]
+    labels: np.ndarray  # int64 [n]
+    variables: dict  # from names, like 'conv1/weights', to float32 arrays
+    momentum: dict  # of Muon, likewise
+
+
+def compare_steps(plan):
+    """Yield the Comparisons of a step of `classic` in float32, and of `fast` in bfloat16."""
+    rng = np.random.RandomState(0)
+    variables = initial_values(rng)
+    data = StepData(
+        random(rng, (plan.batch_size, 24, 24, 3)),
+        rng.randint(0, NUM_CLASSES, plan.batch_size),
+        variables,
+        {name: 1e-3 * random(rng, value.shape) for name, value in variables.items()},
+    )
+    exact = {name: value.astype(np.float64) for name, value in variables.items()}
+    for hparams, wanted_type in ((CLASSIC, 'float32'), (FAST, 'bfloat16')):
+        right = reference.loss_gradients(
+            data.images.astype(np.float64), data.labels, exact, hparams
+        )
+        for devices, number in itertools.product(plan.device_groups, plan.num_sub_batches):
+            type_name = wanted_type if can_compute(wanted_type, devices[0]) else 'float32'
+            used = dataclasses.replace(hparams, compute_dtype=type_name)
+            name, where = (
+                f'step of {hparams.recipe}',
+                (', '.join(devices), plan.batch_size // number),
+            )
+            try:
+                gradients, after = _train(used, devices, number, plan, data)
+            except tf.errors.OpError as error:
+                yield failure(name, type_name, *where, error)
+                continue
+            limit = _GRADIENT_LIMITS[type_name]
+            if machine.is_gpu(devices[0]):
+                limit = _GPU_GRADIENT_LIMIT
+            error = worst(
+                relative_error(gradients[variable], right[variable]) for variable in right
+            )
+            yield Comparison(f'{name}, gradients', type_name, *where, error, limit)
+            for result, error in _update_errors(used, data, gradients, after):
+                name_of_result = f'{name}, {result} ({hparams.optimizer})'
+                yield Comparison(name_of_result, 'float32', *where, error, _UPDATE_LIMIT)
+
+
+def _update_errors(hparams, data, gradients, after):
+    """Yield (result, error) of the update, which TensorFlow computes in float32.
+
+    Args:
+      hparams: an HParams.
+      data: a StepData.
+      gradients: the gradients of TensorFlow, a dict from the names of the variables to arrays.
+      after: the values of all variables after the step, likewise.
+    """
+    errors_of_weights, errors_of_averages = [], []
+    for name, weights in data.variables.items():
+        values = [
+            value.astype(np.float64) for value in (weights, gradients[name], data.momentum[name])
+        ]
+        change = reference.updated_weights(name, values, hparams, _LEARNING_RATE) - values[0]
+        errors_of_weights.append(relative_error(after[name] - values[0], change))
+        average = after[name + '/ExponentialMovingAverage']
+        # The decay of the first update is (1 + 1) / (10 + 1).
+        errors_of_averages.append(relative_error(average - values[0], 9 / 11 * change))
+    yield 'update', worst(errors_of_weights)
+    yield 'moving averages', worst(errors_of_averages)
+
+
+def _train(hparams, devices, num_sub_batches, plan, data):
+    """Make one step with a tower on each device, all with the same batch; at least two towers.
+
+    Returns:
+      The average gradients and, after the update, all variables; dicts from names to arrays.
+    """
+    towers = devices if len(devices) > 1 else devices * 2
+    with tf.Graph().as_default(), tf.device('/cpu:0'):
+        model.set_num_sub_batches(num_sub_batches)
+        images, labels = [tf.placeholder(tf.as_dtype(x.dtype), x.shape) for x in data[:2]]
+        global_step = tf.train.get_or_create_global_step()
+        opt = optimizer.create(tf.constant(_LEARNING_RATE), hparams)
+        with placement.variables_on(devices[:1]):
+            _, tower_grads = multi_gpu.tower_gradients(
+                towers, [(images, labels)] * len(towers), opt, hparams=hparams
+            )
+        gradients = multi_gpu.average_gradients(tower_grads)
+        run_length = RunLength(plan.batch_size, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN)
+        train_op = optimizer.train_op(opt, gradients, global_step, run_length, hparams)
+        fetches = {variable.op.name: gradient for gradient, variable in gradients}
+        with tf.Session(config=plan.session_config) as session:
+            session.run(tf.global_variables_initializer())
+            for variable in tf.global_variables():
+                name, _, slot = variable.op.name.rpartition('/')
+                values = {'ExponentialMovingAverage': data.variables, 'Muon': data.momentum}
+                if slot in values:
+                    variable.load(values[slot][name], session)
+                elif variable is not global_step:
+                    variable.load(data.variables[variable.op.name], session)
+            found, _ = session.run([fetches, train_op], {images: data.images, labels: data.labels})
+            return found, session.run({v.op.name: v for v in tf.global_variables()})
+
+
+def initial_values(rng):
+    """Return random values, similar to the initial ones, of the variables by their names."""
+    values = {}
+    for operation in OPERATIONS:
+        for shape in operation.shapes[1:]:
+            # With matrix_weight_rms, the update of `fast` hardly scales these weights.
+            stddev = 1 / 192 if operation.name == 'softmax_linear' else FAST.matrix_weight_rms
+            values[operation.name + '/weights'] = rng.normal(0, stddev, shape).astype(np.float32)
+            values[operation.name + '/biases'] = np.full(shape[-1], 0.1, np.float32)
+    return values
