@@ -156,13 +156,13 @@ def test_a_device_alone_is_that_device():
     config = Plan(
         [['/cpu:0'], ['/cpu:1'], ['/cpu:0', '/cpu:1']], Threads(1, 2), 8, [1]
     ).session_config
-    config.graph_options.rewrite_options.disable_meta_optimizer = True  # It would fold constants.
     with tf.device('/cpu:1'):
-        product = tf.matmul(*2 * [tf.placeholder_with_default(tf.ones([2, 2]), [2, 2])])
+        x = tf.placeholder(tf.float32, [2, 2])
+        product = tf.matmul(x, x)
     metadata = tf.RunMetadata()
     options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
     with tf.Session(config=config) as session:
-        session.run(product, options=options, run_metadata=metadata)
+        session.run(product, {x: np.ones([2, 2])}, options, metadata)
     devices = {
         stats.device.split('device:')[-1]
         for stats in metadata.step_stats.dev_stats
