@@ -48,6 +48,17 @@ def _distorted(image, row, column, flip, factor, size=24):
     return ((x - x.mean()) / max(x.std(), x.size**-0.5)).transpose(1, 2, 0)
 
 
+@pytest.mark.parametrize('n', [1, 2, 7, 8, 16, 32, 64, 100, 128, 256, 512])
+def test_batches_of_all_sizes(n):
+    """The product that selects the columns has a batch of n matrices."""
+    images = np.random.RandomState(n).randint(0, 256, [n, 3, 32, 32]).astype(np.uint8)
+    draws = _draws(n, seed=n)
+    with tf.Session() as session:
+        found = session.run(distortions.distort(tf.constant(images), Distortions(*draws)))
+    expected = [_distorted(image, *draw) for image, *draw in zip(images, *draws)]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize('low, high, tolerance', [(255, 256, 0), (100, 102, 1e-4), (0, 256, 1e-5)])
 def test_standardisation(low, high, tolerance):
     images = np.random.RandomState(3).randint(low, high, [20, 3, 32, 32]).astype(np.uint8)
