@@ -31,11 +31,13 @@ def test_the_end_of_a_terminal(tmp_path, data_dir):
 
 
 def test_while_the_queue_is_filled(tmp_path, data_dir):
-    """The files are long, so that filling takes time; they are sparse."""
+    """The files are long, so that filling takes time; they are sparse. This process comes first."""
     large = faults.copy(data_dir, tmp_path / 'data')
     for path in dataset.read(large).train.paths:
         os.truncate(path, 40000 * 3073)
-    process = programs.start('cifar10_train', *faults.job(large, tmp_path / 'run'))
+    process = programs.start(
+        'cifar10_train', *faults.job(large, tmp_path / 'run'), wrapper=['nice', '-n', '19']
+    )
     faults.read_until(process, 'Filling ')
     process.send_signal(signal.SIGTERM)
     _assert_interrupted(process, signal.SIGTERM)  # no step is lost
