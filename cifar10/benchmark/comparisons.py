@@ -152,7 +152,7 @@ def _compute(operation, type_name, devices, plan, values):
 
 
 def can_compute(type_name, device):
-    """Return False for bfloat16 if a device has no kernels for it, as with TensorFlow 1.15."""
+    """Return False for bfloat16 if a device cannot convolve in it; see machine.compute_dtype."""
     try:
         machine.compute_dtype(type_name, machine.is_gpu(device))
     except UserError:

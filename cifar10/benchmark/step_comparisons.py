@@ -62,10 +62,8 @@ def compare_steps(plan):
         for devices, number in itertools.product(plan.device_groups, plan.num_sub_batches):
             type_name = wanted_type if can_compute(wanted_type, devices[0]) else 'float32'
             used = dataclasses.replace(hparams, compute_dtype=type_name)
-            name, where = (
-                f'step of {hparams.recipe}',
-                (', '.join(devices), plan.batch_size // number),
-            )
+            name = f'step of {hparams.recipe}'
+            where = ', '.join(devices), plan.batch_size // number
             try:
                 gradients, after = _train(used, devices, number, plan, data)
             except tf.errors.OpError as error:
