@@ -48,7 +48,7 @@ def compare_steps(plan):
     """Yield the Comparisons of a step of `classic` in float32, and of `fast` in bfloat16."""
     rng = np.random.RandomState(0)
     variables = initial_values(rng)
-    data = StepData(
+    before = StepData(
         random(rng, (plan.batch_size, 24, 24, 3)),
         rng.randint(0, NUM_CLASSES, plan.batch_size),
         variables,
@@ -57,7 +57,7 @@ def compare_steps(plan):
     exact = {name: value.astype(np.float64) for name, value in variables.items()}
     for hparams, wanted_type in ((CLASSIC, 'float32'), (FAST, 'bfloat16')):
         right = reference.loss_gradients(
-            data.images.astype(np.float64), data.labels, exact, hparams
+            before.images.astype(np.float64), before.labels, exact, hparams
         )
         for devices, number in itertools.product(plan.device_groups, plan.num_sub_batches):
             type_name = wanted_type if can_compute(wanted_type, devices[0]) else 'float32'
@@ -65,7 +65,7 @@ def compare_steps(plan):
             name = f'step of {hparams.recipe}'
             where = ', '.join(devices), plan.batch_size // number
             try:
-                gradients, after = _train(used, devices, number, plan, data)
+                gradients, after = _train(used, devices, number, plan, before)
             except tf.errors.OpError as error:
                 yield failure(name, type_name, *where, error)
                 continue
@@ -76,24 +76,24 @@ def compare_steps(plan):
                 relative_error(gradients[variable], right[variable]) for variable in right
             )
             yield Comparison(f'{name}, gradients', type_name, *where, error, limit)
-            for result, error in _update_errors(used, data, gradients, after):
+            for result, error in _update_errors(used, before, gradients, after):
                 name_of_result = f'{name}, {result} ({hparams.optimizer})'
                 yield Comparison(name_of_result, 'float32', *where, error, _UPDATE_LIMIT)
 
 
-def _update_errors(hparams, data, gradients, after):
+def _update_errors(hparams, before, gradients, after):
     """Yield (result, error) of the update, which TensorFlow computes in float32.
 
     Args:
       hparams: an HParams.
-      data: a StepData.
+      before: a StepData.
       gradients: the gradients of TensorFlow, a dict from the names of the variables to arrays.
       after: the values of all variables after the step, likewise.
     """
     errors_of_weights, errors_of_averages = [], []
-    for name, weights in data.variables.items():
+    for name, weights in before.variables.items():
         values = [
-            value.astype(np.float64) for value in (weights, gradients[name], data.momentum[name])
+            value.astype(np.float64) for value in (weights, gradients[name], before.momentum[name])
         ]
         change = reference.updated_weights(name, values, hparams, _LEARNING_RATE) - values[0]
         errors_of_weights.append(relative_error(after[name] - values[0], change))
@@ -104,7 +104,7 @@ def _update_errors(hparams, data, gradients, after):
     yield 'moving averages', worst(errors_of_averages)
 
 
-def _train(hparams, devices, num_sub_batches, plan, data):
+def _train(hparams, devices, num_sub_batches, plan, before):
     """Make one step with a tower on each device, all with the same batch; at least two towers.
 
     Returns:
@@ -113,7 +113,7 @@ def _train(hparams, devices, num_sub_batches, plan, data):
     towers = devices if len(devices) > 1 else devices * 2
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         model.set_num_sub_batches(num_sub_batches)
-        images, labels = [tf.placeholder(tf.as_dtype(x.dtype), x.shape) for x in data[:2]]
+        images, labels = [tf.placeholder(tf.as_dtype(x.dtype), x.shape) for x in before[:2]]
         global_step = tf.train.get_or_create_global_step()
         opt = optimizer.create(tf.constant(_LEARNING_RATE), hparams)
         with placement.variables_on(devices[:1]):
@@ -128,12 +128,14 @@ def _train(hparams, devices, num_sub_batches, plan, data):
             session.run(tf.global_variables_initializer())
             for variable in tf.global_variables():
                 name, _, slot = variable.op.name.rpartition('/')
-                values = {'ExponentialMovingAverage': data.variables, 'Muon': data.momentum}
+                values = {'ExponentialMovingAverage': before.variables, 'Muon': before.momentum}
                 if slot in values:
                     variable.load(values[slot][name], session)
                 elif variable is not global_step:
-                    variable.load(data.variables[variable.op.name], session)
-            found, _ = session.run([fetches, train_op], {images: data.images, labels: data.labels})
+                    variable.load(before.variables[variable.op.name], session)
+            found, _ = session.run(
+                [fetches, train_op], {images: before.images, labels: before.labels}
+            )
             return found, session.run({v.op.name: v for v in tf.global_variables()})
 
 
