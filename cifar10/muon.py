@@ -97,7 +97,7 @@ class Muon(tf.train.MomentumOptimizer):
         scale = self._matrix_learning_rate * int(matrix.shape[0]) ** 0.5
         width = min(columns, _BLOCK_COLUMNS)
         num_missing = -columns % width
-        if num_missing:
+        if num_missing:  # Columns of zeros do not change the other columns.
             matrix = tf.pad(matrix, [[0, 0], [0, num_missing]])
         blocks = tf.split(matrix, (columns + num_missing) // width, 1)
         update = tf.concat(orthogonalize(blocks, scale), 1)

@@ -138,7 +138,7 @@ def define_num_gpus():
 
 
 def define_placement(variable_strategy=None):
-    """Define --devices_per_tower and --variable_strategy with a default; see below."""
+    """Define --devices_per_tower and, with a default or None, --variable_strategy."""
     data_flags.define_integer(
         'devices_per_tower',
         1,
