@@ -50,56 +50,6 @@ def warn(message):
             print(f'{os.path.basename(sys.argv[0])}: {line}', file=sys.stderr, flush=True)
 
 
-class MissingOutputsError(UserError):
-    """Error of a saved run with missing outputs.
-
-    Attributes:
-      stop_signal: the signal that stopped the run; None if the run is complete.
-    """
-
-    def __init__(self, message, stop_signal):
-        super().__init__(message)
-        self.stop_signal = stop_signal
-
-
-class OutputErrors:
-    """Failed outputs of a run, like a summary or a trace.
-
-    The run continues, but ends with an error.
-    """
-
-    def __init__(self):
-        self._errors = {}
-        self._new_messages = {}
-
-    @contextlib.contextmanager
-    def collect(self, name):
-        """Catch a UserError of the block, and add it for the output `name`."""
-        try:
-            yield
-        except UserError as error:
-            if str(self._errors.get(name)) != str(error):
-                self._new_messages[name] = str(error)
-            self._errors[name] = error
-
-    def remove(self, name):
-        """Remove the error of an output whose retry succeeded."""
-        self._errors.pop(name, None)
-        self._new_messages.pop(name, None)
-
-    def warn(self):
-        """Warn of the errors that are new since the last call."""
-        for message in self._new_messages.values():
-            warn(f'{message}. Training continues')
-        self._new_messages.clear()
-
-    def check(self, stop_signal):
-        """Raise MissingOutputsError if an output has failed."""
-        if self._errors:
-            missing = '; '.join(f'without {name}: {error}' for name, error in self._errors.items())
-            raise MissingOutputsError(f'The run is saved, but {missing}', stop_signal)
-
-
 def reason(error):
     """Return the cause of an error, without the path of the file."""
     message = getattr(error, 'strerror', None) or one_line_message(error)

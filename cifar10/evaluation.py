@@ -16,7 +16,7 @@ from cifar10.data import verification
 from cifar10.errors import UserError
 from cifar10.report import figures, tensorboard, text_report
 from cifar10.report.metrics import Metrics, Result
-from cifar10.runs import checkpoint, checkpoint_files, event_file, run_record
+from cifar10.runs import checkpoint, checkpoint_files, run_record
 from cifar10.system import directories, machine
 
 _POLL_SECS = 2
@@ -108,26 +108,25 @@ class Evaluator:
         missing = self._num_examples
         coord = tf.train.Coordinator()
         threads = tf.train.start_queue_runners(session, coord)
-        with cifar10_input.translate_errors(self._split):
-            try:
-                while missing > 0:
-                    labels, images, log_probabilities = [
-                        values[:missing] for values in session.run(self._batch)
-                    ]
-                    batch = Metrics(labels, log_probabilities)
-                    mistakes += batch.mistakes(images, self._num_examples - missing)
-                    mistakes.sort(key=lambda mistake: -mistake.probability)
-                    del mistakes[24:]  # The figures show 24.
-                    batches.append(batch)
-                    missing -= batch.num_examples
-                coord.request_stop()
-                # join raises the errors of the threads, except OutOfRangeError at the end of data.
-                coord.join(threads)
-            except tf.errors.OpError:
-                coord.raise_requested_exception()  # the thread's error is the cause
-                raise
-            finally:
-                coord.request_stop()
+        try:
+            while missing > 0:
+                labels, images, log_probabilities = [
+                    values[:missing] for values in session.run(self._batch)
+                ]
+                batch = Metrics(labels, log_probabilities)
+                mistakes += batch.mistakes(images, self._num_examples - missing)
+                mistakes.sort(key=lambda mistake: -mistake.probability)
+                del mistakes[24:]  # The figures show 24.
+                batches.append(batch)
+                missing -= batch.num_examples
+            coord.request_stop()
+            # join raises the errors of the threads, except OutOfRangeError at the end of data.
+            coord.join(threads)
+        except tf.errors.OpError:
+            coord.raise_requested_exception()  # the thread's error is the cause
+            raise
+        finally:
+            coord.request_stop()
         return Metrics(*map(np.concatenate, zip(*batches))), mistakes
 
 
@@ -258,12 +257,17 @@ def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
     directories.make(eval_dir)
     if not figures.is_available():
         print('No figures without matplotlib: pip install matplotlib')
-    with event_file.SummaryWriter(eval_dir) as summary_writer:
-        tensorboard.write_graph(summary_writer, evaluator.graph)
+    with evaluator.graph.as_default():  # TensorFlow 2 refuses a FileWriter outside of a graph.
+        summary_writer = tf.summary.FileWriter(eval_dir, evaluator.graph)
+    try:
+        summary_writer.add_summary(tensorboard.custom_scalars_summary())
         for ckpt in checkpoints:
             result = evaluator.evaluate(ckpt)
             print(format_result(result, top_k))
             summary_writer.add_summary(tensorboard.evaluation_summary(result, top_k), result.step)
+            summary_writer.flush()
+    finally:
+        summary_writer.close()
     if result:
         print(text_report.full_report(result))
     return result

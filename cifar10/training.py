@@ -1,12 +1,11 @@
 """Job of a run, training step and training session."""
 
 import contextlib
-import dataclasses
 from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import __version__, input as cifar10_input, optimizer, placement
+from cifar10 import __version__, hooks, optimizer, placement
 from cifar10.config import (
     CLASSIC,
     NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
@@ -16,10 +15,11 @@ from cifar10.config import (
 )
 from cifar10.data import verification
 from cifar10.data.dataset import Dataset
-from cifar10.hooks.eval_hook import EvalHook
+from cifar10.eval_hook import EvalHook
 from cifar10.input import InputSettings, Shard
 from cifar10.report import tensorboard
-from cifar10.system import machine
+from cifar10.runs.run_record import RunRecord
+from cifar10.system import machine, signals
 from cifar10.system.machine import Threads
 
 _SEEDS_PER_WORKER = 2**22  # TensorFlow has 2^31 - 1 different seeds.
@@ -35,6 +35,7 @@ class Job(NamedTuple):
     devices_per_tower: int = 1  # for the layers of one tower
     variable_strategy: str = 'cpu'  # one of config.VARIABLE_STRATEGIES
     shard: Shard = Shard()  # of the examples
+    dataset_name: Optional[str] = None  # for the record
     mode: Optional[str] = None  # of a cluster, one of distributed.cluster.MODES
     # In a cluster, a step uses the batches of several workers, or several batches of one worker.
     batches_per_tower: int = 1  # batches per step for each tower of this process
@@ -69,9 +70,11 @@ class Job(NamedTuple):
     @property
     def run_length(self):
         """The RunLength: max_steps or hparams.epochs, whichever ends first."""
+        batches_per_step = self.num_towers * self.batches_per_tower
         endless = RunLength(
-            self.hparams.batch_size * self.num_towers * self.batches_per_tower,
+            self.hparams.batch_size * batches_per_step,
             self.num_examples,
+            batches_per_step=batches_per_step,
             steps_per_execution=self.steps_per_execution,
         )
         return endless._replace(
@@ -85,17 +88,18 @@ class Job(NamedTuple):
 
     @property
     def record(self):
-        """The record of the run, see run_record.
+        """The RunRecord of a new run.
 
         Raises:
           UserError: a training file is missing.
         """
-        return dict(
-            dataclasses.asdict(self.hparams),
-            batches_per_step=self.num_towers * self.batches_per_tower,
+        return RunRecord(
+            hparams=self.hparams,
+            batches_per_step=self.run_length.batches_per_step,
             num_examples=self.num_examples,
             class_names=self.dataset.class_names,
             data_checksum=verification.total_checksum(self.dataset.train),
+            dataset=self.dataset_name,
             last_step=self.run_length.last_step,
             seed=self.settings.seed,
             deterministic=self.settings.deterministic,
@@ -143,22 +147,46 @@ class Step:
 
     Attributes:
       train_op: the operation that applies one update and increments the global step.
-      losses: a list of the towers' losses, float32 scalars.
-      tower_grads: a list of the towers' lists of (gradient, variable).
-      learning_rate: a float scalar.
-      summary_op: a string scalar, fetched together with the train op.
       global_step: int64 scalar, the number of updates including this one.
-      loss: float32 scalar, the mean of `losses`.
+      loss: float32 scalar, the mean of the towers' losses.
+      gradient_norm: float32 scalar, the global norm of the averaged gradients.
+      summary_op: a string scalar, fetched together with the train op. It includes the moving
+        average of the loss, which is a local variable: it is in no checkpoint.
     """
 
-    def __init__(self, train_op, losses, tower_grads, learning_rate, summary_op):
-        """Add global_step and loss to the default graph; see Attributes."""
-        self.train_op, self.losses, self.tower_grads = train_op, losses, tower_grads
-        self.learning_rate, self.summary_op = learning_rate, summary_op
+    def __init__(self, train_op, losses, gradients, summary_op):
+        """Add the tensors to the default graph.
+
+        Args:
+          train_op: see above.
+          losses: a list of the towers' losses, float32 scalars.
+          gradients: the list of (gradient, variable) of the update.
+          summary_op: the serialized summaries, a string scalar.
+        """
+        self.train_op = train_op
         with tf.device('/cpu:0'):
-            with tf.control_dependencies([train_op]):
-                self.global_step = tf.identity(tf.train.get_global_step().read_value(), name='step')
             self.loss = tf.divide(tf.add_n(losses), float(len(losses)), name='loss')
+            with tf.variable_scope(tf.get_variable_scope(), custom_getter=_get_local_variable):
+                # The decay is that of the books. With zero_debias, the first value is the loss.
+                averages = tf.train.ExponentialMovingAverage(0.9, zero_debias=True)
+                update_average = averages.apply([self.loss])
+            with tf.control_dependencies([train_op, update_average]):
+                self.global_step = tf.identity(tf.train.get_global_step().read_value(), name='step')
+                average = tf.identity(averages.average(self.loss))
+            # tf.add_n begins its sum with an input that has no other pending consumer. The norm
+            # runs after the update, so all gradients have such a consumer, independent of timing.
+            with tf.name_scope('gradient_norm'), tf.control_dependencies([train_op]):
+                self.gradient_norm = tf.global_norm([gradient for gradient, _ in gradients])
+            self.summary_op = tf.summary.merge(
+                [
+                    summary_op,
+                    tf.raw_ops.ScalarSummary(tags=tensorboard.AVERAGE_LOSS, values=average),
+                ]
+            )
+
+
+def _get_local_variable(getter, name, **kwargs):
+    return getter(name, **dict(kwargs, collections=[tf.GraphKeys.LOCAL_VARIABLES]))
 
 
 def set_seed(settings, first_step, worker_index=0):
@@ -172,87 +200,109 @@ def set_seed(settings, first_step, worker_index=0):
         tf.set_random_seed(settings.seed + shift + _SEEDS_PER_WORKER * worker_index)
 
 
-def is_complete(job, first_step, run):
-    """Return True, after a line, if the run has reached its last step and is saved.
-
-    The last checkpoint is evaluated if the Job keeps the best checkpoint, but the run has none, or
-    if a kill of a deterministic run has prevented its last evaluation.
-
-    Args:
-      job: a Job.
-      first_step: the global step at which training would start.
-      run: a Run; None for a worker that is not the chief.
-
-    Raises:
-      UserError: the best checkpoint cannot be kept.
-    """
-    last_step = job.run_length.last_step
-    if first_step < last_step or run and run.saved_step != first_step:
+def is_complete(job, run):
+    """Return True, after a line, if a Run has saved the last step of its Job."""
+    if run.saved_step < job.run_length.last_step:
         return False
-    print(f'Nothing to do: the run ends at step {last_step}')
-    settings = job.settings
-    if run and (
-        settings.keep_best
-        and not run.record['best']
-        or settings.deterministic
-        and run.record['evaluated_step'] < last_step
-    ):
-        EvalHook(None, run, job.dataset.test, settings, job.devices[0]).evaluate_last()
-        run.output_errors.check(None)
+    print(f'Nothing to do: the run ends at step {job.run_length.last_step}')
     return True
 
 
-class SessionSettings(NamedTuple):
-    """Session settings of a worker of a cluster."""
-
-    config: tf.ConfigProto
-    master: str  # the target of its tf.train.Server
-    initializes_variables: bool  # False: another process initializes them
-
-
 @contextlib.contextmanager
-def session(job, run, saver, hooks, settings=None):
+def session(job, run, step, saver, queue):
     """Yield a training session that starts from the checkpoint of the run, if it has one.
+
+    A signal ends it after the current step. At the end, the last checkpoint is evaluated.
 
     Args:
       job: a Job.
-      run: a Run; None for a worker that is not the chief.
+      run: a Run.
+      step: a Step.
       saver: a tf.train.Saver.
-      hooks: a list of tf.train.SessionRunHook. They act in the order of the list.
-      settings: a SessionSettings; None for a single process.
+      queue: the prefetch queue.
 
     Raises:
-      UserError: the checkpoint does not fit, a data file is removed or changed, or a hook raises
-        it.
+      UserError: the checkpoint does not fit, training diverges, or a hook raises it.
     """
-    settings = settings or SessionSettings(job.session_config, '', True)
-    init_op = None if settings.initializes_variables else tf.no_op()
-    init_fn = run.init_fn() if run and settings.initializes_variables else None
-    scaffold = tf.train.Scaffold(init_op=init_op, init_fn=init_fn, saver=saver)
-    with cifar10_input.translate_errors(job.dataset.train), tf.train.SingularMonitoredSession(
-        hooks, scaffold, settings.master, settings.config, stop_grace_period_secs=10
+    stop_request = signals.StopRequest()
+    last_step = job.run_length.last_step
+    evaluation = EvalHook(step, run, job.dataset.test, job.settings, job.devices[0])
+    scaffold = tf.train.Scaffold(saver=saver)
+    creator = tf.train.ChiefSessionCreator(
+        scaffold, '', job.session_config, checkpoint_filename_with_path=run.restored_path(saver)
+    )
+    session_hooks = [  # TensorFlow calls them in this order.
+        tf.train.StopAtStepHook(last_step=last_step),
+        # Before the first step: fill the shuffle queue; a deterministic run repeats its input.
+        hooks.QueueFillHook(stop_request),
+        hooks.ReplayHook(queue, job.replayed_batches, tf.train.get_global_step(), stop_request),
+        *step_hooks(job, run, step, saver),
+        evaluation,
+        hooks.StopOnSignalHook(stop_request),
+    ]
+    with translate_divergence(run), stop_request, tf.train.MonitoredSession(
+        creator, session_hooks, stop_grace_period_secs=10
     ) as monitored:
-        try:
-            yield monitored
-        except tf.errors.OpError as error:
-            if not cifar10_input.is_data_error(error, job.dataset.train):
-                raise
-            # Without an exception, the hooks save a checkpoint. Then the session raises the error
-            # of its queue thread.
+        yield monitored
+    evaluation.evaluate_last()
+    if not stop_request.received_signal:
+        run.summary_writer.add_summary(tensorboard.run_end_summary(), last_step)
 
 
-def end_run(run, last_step, stop_signal):
-    """Write the end of a complete run for TensorBoard; report missing outputs.
+def step_hooks(job, run, step, saver):
+    """Return the hooks around each step that all trainers have.
 
     Args:
-      run: a Run.
-      last_step: its last global step.
-      stop_signal: the signal that has stopped the run before its end, or None.
-
-    Raises:
-      UserError: the directory has been moved, or an output is missing.
+      job: a Job.
+      run: a Run; None for a worker that is not the chief, which writes no files.
+      step: a Step.
+      saver: a tf.train.Saver.
     """
-    run.check_directory()
-    if not stop_signal:
-        run.summary_writer.add_summary(tensorboard.run_end_summary(), last_step)
-    run.output_errors.check(stop_signal)
+    settings, run_length = job.settings, job.run_length
+    writer = run.summary_writer if run else None
+    log = hooks.LoggingHook(step, run_length, settings, writer)
+    found = [
+        # These precede all hooks that print or save. Max pooling on the CPU ignores NaN, so a
+        # gradient can be wrong although the loss is finite.
+        tf.train.NanTensorHook(_nan_unless_finite(step.loss)),
+        tf.train.NanTensorHook(_nan_unless_finite(step.gradient_norm)),
+    ]
+    if run:
+        for summary in tensorboard.run_start_summaries(run.plan, run.record):
+            writer.add_summary(summary, run.saved_step)
+        save = tf.train.CheckpointSaverHook(
+            run.directory,
+            save_steps=settings.save_checkpoint_steps,
+            saver=saver,
+            listeners=[hooks.SaveListener(run)],
+        )
+        if hasattr(save, '_set_steps_per_run'):
+            # Otherwise TensorFlow 2 reads the step in a session run of its own after each step.
+            save._set_steps_per_run(1)
+        found += [
+            tf.train.SummarySaverHook(
+                settings.save_summaries_steps, summary_writer=writer, summary_op=step.summary_op
+            ),
+            log,
+            # It also saves the initial weights, as step 0, and writes the graph for TensorBoard.
+            save,
+            hooks.ProfilerHook(step, run, run_length, settings.profile_step),
+        ]
+    return found + ([] if run else [log])
+
+
+def _nan_unless_finite(x):
+    """Return x, or NaN if x is infinite: tf.train.NanTensorHook stops at NaN only."""
+    return tf.where(tf.is_finite(x), x, float('nan'))
+
+
+@contextlib.contextmanager
+def translate_divergence(run):
+    """Translate the error of tf.train.NanTensorHook in the block to UserError.
+
+    `run` is a Run; None for a worker that is not the chief.
+    """
+    try:
+        yield
+    except tf.train.NanLossDuringTrainingError:
+        raise hooks.divergence_error(': the loss or a gradient is not finite', run)

@@ -54,11 +54,10 @@ from cifar10.distributed import parameter_server, server
 from cifar10.distributed.cluster import EVALUATOR
 from cifar10.distributed.task_context import TaskContext
 from cifar10.distributed.worker import Worker
-from cifar10.hooks import checkpoint_hooks, eval_hook, profiler_hook, session_hooks
 from cifar10.input import Shard
 from cifar10.runs import run_record
 from cifar10.runs.run import open_run
-from cifar10.system import machine, signals
+from cifar10.system import machine
 
 FLAGS = flags.FLAGS
 
@@ -75,7 +74,9 @@ def train(job, run, worker):
       The signal that has stopped the chief, or None.
     """
     hparams, settings, run_length = job.hparams, job.settings, job.run_length
-    if training.is_complete(job, worker.first_step, run):
+    if worker.first_step >= job.run_length.last_step and (
+        not run or training.is_complete(job, run)
+    ):
         return None
     with tf.Graph().as_default(), tf.device(worker.device):
         training.set_seed(settings, worker.first_step, worker.task.index)
@@ -94,8 +95,9 @@ def train(job, run, worker):
             losses, tower_grads = multi_gpu.tower_gradients(
                 job.devices, batches, opt, job.dataset.num_classes, hparams
             )
+        gradients = multi_gpu.average_gradients(tower_grads)
         update = worker.update(
-            multi_gpu.average_gradients(tower_grads),
+            gradients,
             learning_rate,
             lambda gradients: optimizer.train_op(opt, gradients, global_step, run_length, hparams),
         )
@@ -104,56 +106,8 @@ def train(job, run, worker):
             first_images, losses, learning_rate, update.gradients, update.summaries
         )
         saver = tf.train.Saver(max_to_keep=settings.max_to_keep, save_relative_paths=True)
-        step = training.Step(update.train_op, losses, tower_grads, learning_rate, summary_op)
-        stop_request = signals.StopRequest()
-        nan_hook = checkpoint_hooks.NanHook(step, run)
-        hooks = [  # TensorFlow calls them in this order, before and after each step and at the end.
-            worker,
-            *update.hooks,
-            session_hooks.WorkerStopAtStepHook(step, run_length.last_step),
-            session_hooks.QueueFillHook(stop_request),
-            session_hooks.ReplayHook(
-                queue,
-                job.replayed_batches,
-                worker.local_step,
-                stop_request,
-                worker.report_local_step,
-            ),
-            nan_hook,
-            session_hooks.LoggingHook(
-                step, (run or worker).record_log_line, run_length, settings.log_frequency
-            ),
-        ]
-        if run:  # The chief writes the files of the run.
-            evaluation_hook = eval_hook.EvalHook(
-                step, run, job.dataset.test, settings, job.devices[0]
-            )
-            hooks += [
-                checkpoint_hooks.DirectoryHook(run),
-                session_hooks.SummaryHook(step, run, run_length, settings.save_summaries_steps),
-                checkpoint_hooks.CheckpointSaverHook(
-                    step, run, saver, settings.save_checkpoint_steps, nan_hook
-                ),
-                profiler_hook.ProfilerHook(step, run, run_length, settings.profile_step),
-                evaluation_hook,
-                session_hooks.OutputErrorsHook(run),
-            ]
-        hooks += [
-            checkpoint_hooks.DataFilesHook(job.dataset.train),
-            session_hooks.StopOnSignalHook(stop_request),
-        ]
-        # Workers that are not the chief have nothing to save: a signal ends them immediately.
-        with stop_request if run else contextlib.nullcontext(), training.session(
-            job, run, saver, hooks, worker.session_settings()
-        ) as session:
-            # The session has initialized or restored the variables, and started the queue runners.
-            while not session.should_stop():
-                session.run(update.train_op)  # The hooks add their fetches, such as the loss.
-        stop_signal = stop_request.received_signal
-        if run:
-            evaluation_hook.evaluate_last()
-            training.end_run(run, run_length.last_step, stop_signal)
-        return stop_signal
+        step = training.Step(update.train_op, losses, gradients, summary_op)
+        return worker.train(run, step, saver, queue)
 
 
 def evaluate(cluster, timeouts):

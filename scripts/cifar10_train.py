@@ -41,9 +41,7 @@ from cifar10 import (
     training,
 )
 from cifar10.cli import training_job
-from cifar10.hooks import checkpoint_hooks, eval_hook, profiler_hook, session_hooks
 from cifar10.runs.run import open_run
-from cifar10.system import signals
 
 FLAGS = flags.FLAGS
 
@@ -57,8 +55,6 @@ def train(job, run):
     """
     (device,) = job.devices
     hparams, settings, run_length = job.hparams, job.settings, job.run_length
-    if training.is_complete(job, run.saved_step, run):  # It prints 'Nothing to do'.
-        return
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(settings, run.saved_step)
         model.set_num_sub_batches(job.num_sub_batches)
@@ -77,35 +73,11 @@ def train(job, run):
         train_op = optimizer.train_op(opt, gradients, global_step, run_length, hparams)
         summary_op = summaries.training(images, [loss], learning_rate, gradients)
         saver = tf.train.Saver(max_to_keep=settings.max_to_keep, save_relative_paths=True)
-        step = training.Step(train_op, [loss], [gradients], learning_rate, summary_op)
-        stop_request = signals.StopRequest()
-        nan_hook = checkpoint_hooks.NanHook(step, run)
-        evaluation_hook = eval_hook.EvalHook(step, run, job.dataset.test, settings, job.devices[0])
-        hooks = [  # TensorFlow calls them in this order, before and after each step and at the end.
-            tf.train.StopAtStepHook(last_step=run_length.last_step),
-            session_hooks.QueueFillHook(stop_request),
-            session_hooks.ReplayHook(queue, job.replayed_batches, global_step, stop_request),
-            nan_hook,
-            session_hooks.LoggingHook(
-                step, run.record_log_line, run_length, settings.log_frequency
-            ),
-            checkpoint_hooks.DirectoryHook(run),
-            session_hooks.SummaryHook(step, run, run_length, settings.save_summaries_steps),
-            checkpoint_hooks.CheckpointSaverHook(
-                step, run, saver, settings.save_checkpoint_steps, nan_hook
-            ),
-            profiler_hook.ProfilerHook(step, run, run_length, settings.profile_step),
-            evaluation_hook,
-            session_hooks.OutputErrorsHook(run),
-            checkpoint_hooks.DataFilesHook(job.dataset.train),
-            session_hooks.StopOnSignalHook(stop_request),
-        ]
-        with stop_request, training.session(job, run, saver, hooks) as session:
+        step = training.Step(train_op, [loss], gradients, summary_op)
+        with training.session(job, run, step, saver, queue) as session:
             # The session has initialized or restored the variables, and started the queue runners.
             while not session.should_stop():
                 session.run(train_op)  # The hooks add their fetches, such as the loss.
-        evaluation_hook.evaluate_last()
-        training.end_run(run, run_length.last_step, stop_request.received_signal)
 
 
 def main():
@@ -113,7 +85,8 @@ def main():
     job = training_job.job_from_flags(variable_strategy=FLAGS.variable_strategy)
     with open_run(FLAGS.train_dir, job.record, fresh=FLAGS.fresh) as run:
         run.plan = training_job.print_plan(job, run.saved_step)
-        train(job, run)
+        if not training.is_complete(job, run):
+            train(job, run)
 
 
 if __name__ == '__main__':

@@ -19,6 +19,7 @@ FLOORS = [  # from the bottom up; other top-level modules are the mathematics
     {'mathematics'},
     {'evaluation'},
     {'hooks'},
+    {'eval_hook'},
     {'training'},
     {'tutorial', 'distributed', 'serving'},
     {'cli'},

@@ -5,14 +5,15 @@ prefetches. Local response normalization is tf.nn.lrn. A tf.group runs the updat
 averages, in no fixed order. The summaries run the network again.
 """
 
+import os
+
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, training
+from cifar10 import hooks, input as cifar10_input, training
 from cifar10.config import NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, RunLength
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
-from cifar10.hooks import session_hooks
-from cifar10.runs import checkpoint_files, event_file
+from cifar10.runs import checkpoint_files
 from cifar10.system import directories, machine
 from cifar10.tutorial import update as tutorial_update
 
@@ -175,20 +176,17 @@ def train(job, train_dir):
             tf.summary.histogram(variable.op.name + '/gradients', gradient)
         summary_op = tf.summary.merge_all()
         saver = tf.train.Saver()
-        made = training.Step(train_op, [total_loss], [gradients], None, summary_op)
-        log = session_hooks.LoggingHook(
-            made, lambda step: True, job.run_length, settings.log_frequency
-        )
+        step = training.Step(train_op, [total_loss], gradients, summary_op)
+        log = hooks.LoggingHook(step, job.run_length, settings)
         config = machine.session_config(job.devices)
-        with cifar10_input.translate_errors(job.dataset.train), event_file.SummaryWriter(
-            train_dir
+        with tf.summary.FileWriter(
+            train_dir, tf.get_default_graph()
         ) as summary_writer, tf.train.SingularMonitoredSession([log], config=config) as session:
-            summary_writer.add_graph(session.graph)
             raw_session = session.raw_session()  # runs no hooks
-            for step in range(1, settings.max_steps + 1):
+            for number in range(1, settings.max_steps + 1):
                 session.run(train_op)
-                if step % settings.save_summaries_steps == 0:
-                    summary = tf.Summary.FromString(raw_session.run(summary_op))
-                    summary_writer.add_summary(summary, step)
-                if step % settings.save_checkpoint_steps == 0 or step == settings.max_steps:
-                    checkpoint_files.save(saver, raw_session, train_dir, step)
+                if number % settings.save_summaries_steps == 0:
+                    summary_writer.add_summary(raw_session.run(summary_op), number)
+                if number % settings.save_checkpoint_steps == 0 or number == settings.max_steps:
+                    path = os.path.join(train_dir, checkpoint_files.PREFIX)
+                    saver.save(raw_session, path, number)

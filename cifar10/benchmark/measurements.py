@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, model, multi_gpu, optimizer, placement
+from cifar10 import hooks, input as cifar10_input, model, multi_gpu, optimizer, placement
 from cifar10.benchmark import classic, processes
-from cifar10.hooks import profiler_hook
 from cifar10.system import machine, private_api
 
 OURS, BASELINE = 'ours', 'classic'  # formulations
@@ -143,13 +142,13 @@ def profile_metrics(formulation, job, steps):
         op_ms = collections.Counter()
         for _ in range(steps.measured):
             metadata = tf.RunMetadata()
-            session.run(train_op, options=profiler_hook.RUN_OPTIONS, run_metadata=metadata)
+            session.run(train_op, options=hooks.TRACE_OPTIONS, run_metadata=metadata)
             for node in [node for dev in metadata.step_stats.dev_stats for node in dev.node_stats]:
                 kind = ''.join(re.findall(r' = (\w+)\(', node.timeline_label)[:1])
                 ms = (node.op_end_rel_micros - node.op_start_rel_micros) / 1e3
                 for name in (f'{node.node_name} ({kind})', SUM):
                     op_ms[name] += ms / steps.measured
-    return dict(op_ms), profiler_hook.chrome_trace(metadata)
+    return dict(op_ms), hooks.chrome_trace(metadata)
 
 
 @functools.lru_cache(maxsize=None)

@@ -62,6 +62,7 @@ def job_from_flags(
         training_flags.settings_from_flags(),
         devices_per_tower,
         variable_strategy or ('first_device' if machine.is_gpu(devices[0]) else 'cpu'),
+        dataset_name=FLAGS.dataset,
         **cluster_fields,
     )
 

@@ -8,9 +8,9 @@ updates the worker's copy by gradient descent, if n_fetch > 1.
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+from cifar10 import hooks
 from cifar10.distributed import exchange
 from cifar10.distributed.variable_placement import shared_variable
-from cifar10.hooks import session_hooks
 
 
 def update(worker, copies, gradients, learning_rate, apply_gradients):
@@ -132,7 +132,7 @@ class StalenessHook(tf.train.SessionRunHook):
         """Count the update; print the staleness every n steps."""
         staleness, step = run_values.results
         self._values.append(staleness)
-        if session_hooks.should_trigger(step, self._last_printed_step, self._every_n_steps):
+        if hooks.should_trigger(step, self._last_printed_step, self._every_n_steps):
             self._print()
             self._last_printed_step = step
 

@@ -6,7 +6,7 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import placement
+from cifar10 import hooks, placement, training
 from cifar10.data import verification
 from cifar10.distributed import (
     allreduce,
@@ -19,9 +19,9 @@ from cifar10.distributed import (
     variable_placement,
 )
 from cifar10.distributed.cluster import CONNECTING, FILLING, JOINING, TRAINING
-from cifar10.errors import MissingOutputsError, reason, warn
+from cifar10.errors import reason
+from cifar10.eval_hook import EvalHook
 from cifar10.system import signals
-from cifar10.training import SessionSettings
 
 _UPDATES = {
     'sync': synchronous.update,
@@ -42,6 +42,32 @@ _RESTART_JOB = ': restart the job; it resumes from its last checkpoint'
 
 class RunRestarted(Exception):
     """Reinitialization of the variables by the chief."""
+
+
+class StopAtStepHook(tf.train.SessionRunHook):
+    """Hook that requests a stop of a worker at the last step.
+
+    tf.train.StopAtStepHook reads the step before the update. It can stop too late, because other
+    workers make updates at the same time, and because a session run can make several steps.
+    """
+
+    def __init__(self, step, last_step):
+        """Make the hook of a training.Step and the last global step."""
+        self._global_step, self._last_step = step.global_step, last_step
+
+    def after_create_session(self, session, coord):
+        """Request a stop if other workers have made the last step: only save."""
+        if session.run(tf.train.get_global_step()) >= self._last_step:
+            coord.request_stop()
+
+    def before_run(self, run_context):
+        """Request the step."""
+        return tf.train.SessionRunArgs(self._global_step)
+
+    def after_run(self, run_context, run_values):
+        """Request a stop after the last step."""
+        if run_values.results >= self._last_step:
+            run_context.request_stop()
 
 
 class Worker(tf.train.SessionRunHook):
@@ -70,7 +96,6 @@ class Worker(tf.train.SessionRunHook):
         self.generation = self.first_step = self._next_heartbeat = 0
         self._adopted_hparams = adopted_hparams
         self._join_attempts = 0  # since the last update
-        self._logged_step = 0
         self._task_infos = {}  # of state_tasks, if all of them answered with the same addresses
         self._data_checksum = verification.total_checksum(job.dataset.train)
         if self.state_tasks == [self.task]:
@@ -91,17 +116,13 @@ class Worker(tf.train.SessionRunHook):
 
         Raises:
           signals.SignalInterrupt: a signal has stopped the run, which is saved.
-          MissingOutputsError: the run is complete, but the chief could not write an output.
         """
-        missing, is_first = None, True
+        is_first = True
         while True:
             try:
                 stop_signal = attempt(is_first)
                 if self.generation and not self.task.is_chief:
                     self._wait_for_last_checkpoint()
-                break
-            except MissingOutputsError as error:  # concerns only the chief
-                missing, stop_signal = error, error.stop_signal
                 break
             except RunRestarted:
                 print('The chief has restarted the run: joining it')
@@ -116,13 +137,9 @@ class Worker(tf.train.SessionRunHook):
             # The run is saved, so a lost server must not block the end.
             leave_thread.join(_LEAVE_TIMEOUT_SECS)
         if stop_signal:
-            if missing:
-                warn(missing)
             raise signals.SignalInterrupt(stop_signal)
         if self.state_tasks == [self.task]:  # The others read the cluster state of this process.
             self.context.wait_for_workers_to_leave(self._state_variables)
-        if missing:
-            raise missing
 
     def _wait_for_last_checkpoint(self):
         """Wait until the chief has saved the last update.
@@ -302,13 +319,6 @@ class Worker(tf.train.SessionRunHook):
         )
         return self._copies.variable_scope() if self._copies else placement.variables_on(devices)
 
-    def record_log_line(self, step):
-        """Remember the step of a log line; see Run.record_log_line."""
-        if step <= self._logged_step and self.job.settings.deterministic:
-            return False
-        self._logged_step = step
-        return True
-
     @property
     def local_step(self):
         """The variable with the step of the weights that the worker reads."""
@@ -321,17 +331,49 @@ class Worker(tf.train.SessionRunHook):
         )
         return self._update
 
-    def session_settings(self):
-        """Print the sizes of the variables; return the SessionSettings."""
+    def train(self, run, step, saver, queue):
+        """Train until the last step or a signal; see training.session.
+
+        Returns:
+          The signal that has stopped the chief, or None.
+        """
+        job, stop_request = self.job, signals.StopRequest()
+        initializes = self.initializes_variables or self._owns_variables
         if self.initializes_variables and not self._owns_variables:
             variable_placement.print_variable_sizes(tf.global_variables())
-        return SessionSettings(
-            server.config_with_device_filters(
-                self.cluster.ps_tasks + [self.task], self.job.session_config
-            ),
-            self.context.target,
-            self.initializes_variables or self._owns_variables,
+        config = server.config_with_device_filters(
+            self.cluster.ps_tasks + [self.task], job.session_config
         )
+        replay = hooks.ReplayHook(
+            queue, job.replayed_batches, self.local_step, stop_request, self.report_local_step
+        )
+        evaluation = run and EvalHook(step, run, job.dataset.test, job.settings, job.devices[0])
+        session_hooks = [
+            self,
+            *self._update.hooks,
+            StopAtStepHook(step, job.run_length.last_step),
+            hooks.QueueFillHook(stop_request),
+            replay,
+            *training.step_hooks(job, run, step, saver),
+            *([evaluation] if run else []),
+            hooks.StopOnSignalHook(stop_request),
+        ]
+        # Workers that are not the chief have nothing to save: a signal ends them immediately.
+        with training.translate_divergence(
+            run
+        ), stop_request if run else contextlib.nullcontext(), tf.train.SingularMonitoredSession(
+            session_hooks,
+            tf.train.Scaffold(init_op=None if initializes else tf.no_op(), saver=saver),
+            self.context.target,
+            config,
+            stop_grace_period_secs=10,
+            checkpoint_filename_with_path=run.restored_path(saver) if run and initializes else None,
+        ) as session:
+            while not session.should_stop():
+                session.run(step.train_op)
+        if run:
+            evaluation.evaluate_last()
+        return stop_request.received_signal
 
     def after_create_session(self, session, coord):
         """Run the init ops of the Update; the chief publishes the new generation."""

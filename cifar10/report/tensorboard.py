@@ -14,11 +14,12 @@ from tensorboard.plugins.custom_scalar import layout_pb2, summary as layout_summ
 from tensorboard.plugins.hparams import api_pb2, summary as hparams_summary
 import tensorflow.compat.v1 as tf
 
-from cifar10.config import HPARAMS, HParams
+from cifar10.config import HPARAMS
 from cifar10.report import figures, text_report
 
 PRECISION = 'Precision @ 1'
 TOTAL_LOSS = 'total_loss'
+AVERAGE_LOSS = 'total_loss/average'
 CROSS_ENTROPY = 'losses/cross_entropy'
 LEARNING_RATE = 'learning_rate'
 EPOCH = 'epoch'
@@ -84,21 +85,6 @@ def custom_scalars_summary():
     return _to_tf_summary(layout_summary.pb(layout_pb2.Layout(category=[category])))
 
 
-def write_graph(summary_writer, graph):
-    """Write a tf.Graph and the layout of Custom Scalars with a SummaryWriter."""
-    summary_writer.add_graph(graph)
-    summary_writer.add_summary(custom_scalars_summary())
-
-
-def write_session_start(summary_writer, first_step):
-    """Write that training starts or resumes at global step `first_step`.
-
-    TensorBoard then discards summaries of later steps, which a killed process may have written.
-    """
-    log = tf.SessionLog(status=tf.SessionLog.START)
-    summary_writer.add_session_log(log, first_step + 1)
-
-
 def plan_summary(lines):
     """Return the lines of the plan as a tf.Summary, with long lines wrapped."""
     # Markdown shows indented lines as code, so characters in paths are not markup.
@@ -123,11 +109,13 @@ def run_start_summaries(plan, record):
 
     Args:
       plan: the lines of the plan, or None.
-      record: a dict with the fields of HParams, batches_per_step and num_examples.
+      record: a RunRecord.
     """
-    hparams = HParams(**{name: record[name] for name in HPARAMS})
+    values = record.flat()
     used = {
-        name: record[name] for name in _COLUMNS if name not in HPARAMS or hparams.has_effect(name)
+        name: values[name]
+        for name in _COLUMNS
+        if name not in HPARAMS or record.hparams.has_effect(name)
     }
     table = text_report.markdown_table(
         ['hyperparameter', 'value'], [[name, str(value)] for name, value in used.items()]
@@ -135,6 +123,7 @@ def run_start_summaries(plan, record):
     # JSON has no infinity; with it, the tab would be empty.
     finite = {name: value for name, value in used.items() if value != math.inf}
     return ([plan_summary(plan)] if plan else []) + [
+        custom_scalars_summary(),
         _text_summary(HYPERPARAMETERS, table),
         _columns(),
         _to_tf_summary(hparams_summary.session_start_pb(finite)),

@@ -121,7 +121,7 @@ def read_choice(directory, choice):
         return latest
     path = _CHECKPOINT_FILE.sub('', choice)
     if choice == 'best':
-        best = run_record.read(directory).get('best')
+        best = run_record.read(directory).best
         if not best:
             raise UserError(
                 f'The run in {directory} has kept no best checkpoint: train with `keep_best`'
@@ -130,7 +130,7 @@ def read_choice(directory, choice):
     try:
         return read(path)
     except UserError as error:
-        if choice == 'best' and run_record.read(directory).get('best') != best:
+        if choice == 'best' and run_record.read(directory).best != best:
             return read_choice(directory, choice)  # A trainer replaced it.
         raise UserError(
             f'{error}. Give `checkpoint=latest`, or the path of another checkpoint; `checkpoint_dir` is for a directory'

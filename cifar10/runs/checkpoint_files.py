@@ -7,9 +7,6 @@ import re
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors
-from cifar10.errors import UserError
-
 PREFIX = 'model.ckpt'
 CHECKPOINT_STATE_FILE = 'checkpoint'  # list written by a tf.train.Saver
 _INDEX = re.compile(r'(model\.ckpt-(\d+))\.index')
@@ -102,29 +99,6 @@ def file_names(directory):
 def fingerprint(directory):
     """Return a value that changes with the path or time of the preferred checkpoint."""
     return [(path, modification_time(path)) for path in candidates(directory)[:1]]
-
-
-def save(saver, session, directory, step):
-    """Save a checkpoint with a tf.train.Saver; return its path.
-
-    Raises:
-      UserError: the checkpoint cannot be saved; its unfinished files are removed.
-      tf.errors.OpError: a parameter server is lost.
-    """
-    prefix = os.path.join(directory, PREFIX)
-    try:
-        return saver.save(session, prefix, step)
-    except (tf.errors.OpError, OSError, RuntimeError, ValueError) as error:
-        remove_unfinished(directory)
-        if isinstance(
-            error,
-            (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError),
-        ):
-            raise
-        raise UserError(
-            f'Cannot save a checkpoint ({errors.reason(error)}): make room for {prefix}-{step}, and make its '
-            'directory writable'
-        )
 
 
 def remove_unfinished(directory):

@@ -68,7 +68,7 @@ def _read_class_names(train_dir, num_classes):
     Raises:
       UserError: run.json has another number of classes, or is damaged.
     """
-    names = run_record.read(train_dir).get('class_names')
+    names = run_record.read(train_dir).class_names
     if names and len(names) != num_classes:
         raise UserError(
             f'{os.path.join(train_dir, run_record.RECORD)} has {len(names)} class names, but the checkpoint has '

@@ -1,6 +1,5 @@
 """Training run on a graph of one variable with known values."""
 
-import contextlib
 import dataclasses
 import os
 from types import SimpleNamespace
@@ -12,10 +11,8 @@ from cifar10 import multi_gpu, optimizer, training
 from cifar10.config import CLASSIC, RunLength, RunSettings
 from cifar10.data import dataset
 from cifar10.data.dataset import Split
-from cifar10.hooks import checkpoint_hooks, profiler_hook, session_hooks
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
-from cifar10.system import signals
 
 HPARAMS = dataclasses.replace(
     CLASSIC, initial_learning_rate=0.25, moving_average_decay=0.3, num_epochs_per_decay=3.0
@@ -31,60 +28,32 @@ def job(data_dir, hparams=HPARAMS, num_towers=2):
 
 
 def fake_job(run_length, **settings):
-    """Return a stand-in for the Job of `run_steps`.
+    """Return a stand-in for the Job of `train`.
 
     It has no data, and no evaluation, because the variables are not those of the network.
     """
     return SimpleNamespace(
         dataset=dataset.Dataset('', Split(()), Split(())),
+        devices=['/cpu:0'],
+        replayed_batches=0,
         run_length=run_length,
         session_config=tf.ConfigProto(),
         settings=RunSettings(**dict(settings, eval_every=0)),
     )
 
 
-def run_steps(step, job, run, settings=None):
-    """Train as cifar10_distributed_train.py does, with the training.Step of the default graph.
+def run_steps(step, job, run):
+    """Train as the trainers do, with the training.Step of the default graph.
 
     Args:
       step: a training.Step.
       job: a `fake_job`.
-      run: a Run; None for a worker that is not the chief.
-      settings: a training.SessionSettings, or None.
-
-    Returns:
-      The signal that has stopped the run, or None.
+      run: a Run.
     """
     saver = tf.train.Saver(max_to_keep=job.settings.max_to_keep, save_relative_paths=True)
-    stop_request = signals.StopRequest()
-    nan_hook = checkpoint_hooks.NanHook(step, run)
-    hooks = [
-        session_hooks.WorkerStopAtStepHook(step, job.run_length.last_step),
-        session_hooks.QueueFillHook(stop_request),
-        nan_hook,
-        session_hooks.LoggingHook(
-            step, run.record_log_line if run else bool, job.run_length, job.settings.log_frequency
-        ),
-    ]
-    if run:
-        hooks += [
-            checkpoint_hooks.DirectoryHook(run),
-            session_hooks.SummaryHook(step, run, job.run_length, job.settings.save_summaries_steps),
-            checkpoint_hooks.CheckpointSaverHook(
-                step, run, saver, job.settings.save_checkpoint_steps, nan_hook
-            ),
-            profiler_hook.ProfilerHook(step, run, job.run_length, job.settings.profile_step),
-            session_hooks.OutputErrorsHook(run),
-        ]
-    hooks.append(session_hooks.StopOnSignalHook(stop_request))
-    with stop_request if run else contextlib.nullcontext(), training.session(
-        job, run, saver, hooks, settings
-    ) as session:
+    with training.session(job, run, step, saver, queue=None) as session:
         while not session.should_stop():
             session.run(step.train_op)
-    if run:
-        training.end_run(run, job.run_length.last_step, stop_request.received_signal)
-    return stop_request.received_signal
 
 
 def train(
@@ -112,10 +81,10 @@ def train(
     run_length = RUN_LENGTH._replace(
         last_step=max_steps or optimizer.num_steps(RUN_LENGTH, hparams)
     )
-    record = dict(job(data_dir, hparams).record, last_step=run_length.last_step)
+    record = dataclasses.replace(job(data_dir, hparams).record, last_step=run_length.last_step)
     fake = fake_job(run_length, **settings)
     with open_run(str(train_dir), record, fresh) as run, tf.Graph().as_default():
-        if training.is_complete(fake, run.saved_step, run):
+        if training.is_complete(fake, run):
             return
         step = _build(
             run_length,
@@ -146,18 +115,17 @@ def _build(run_length, hparams, initial, nan_global_step, finite_part, after_ste
         losses = [loss, loss]
     if finite_part == 'gradient':
         tower_grads = tower_grads[:1]
+    gradients = multi_gpu.average_gradients(tower_grads)
     # also compute a loss without a gradient before the update
     with tf.control_dependencies(losses):
-        train_op = optimizer.train_op(
-            opt, multi_gpu.average_gradients(tower_grads), global_step, run_length, hparams
-        )
+        train_op = optimizer.train_op(opt, gradients, global_step, run_length, hparams)
     summary_op = tf.summary.merge(
         [tf.summary.scalar('loss', loss), tf.summary.scalar('rate', rate)]
     )
     if after_step:
         with tf.control_dependencies([train_op]):
             train_op = tf.py_func(after_step, [tf.identity(global_step)], [])
-    return training.Step(train_op, losses, tower_grads, rate, summary_op)
+    return training.Step(train_op, losses, gradients, summary_op)
 
 
 def numpy_run(steps):

@@ -7,12 +7,12 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
 from cifar10.data import verification
-from cifar10.hooks import session_hooks
+from cifar10.hooks import should_trigger
 from cifar10.report import tensorboard
 from cifar10.runs import checkpoint
 
 
-class EvalHook(session_hooks.FetchingHook):
+class EvalHook(tf.train.SessionRunHook):
     """Hook that evaluates the moving averages on the test images.
 
     It evaluates every `eval_every` steps. After the session, `evaluate_last` evaluates the last
@@ -24,26 +24,23 @@ class EvalHook(session_hooks.FetchingHook):
 
     _evaluator = None  # created by the first evaluation: the first step is not delayed
     _evaluated = None  # the step of the last evaluation
-    _start = None  # of the training
     _has_reached_target = False
     _evaluation_secs = 0  # of all evaluations of this training
-    _best_precision = 0  # even if its checkpoint could not be saved
 
     def __init__(self, step, run, split, settings, device):
         """Make the hook.
 
         Args:
-          step: a training.Step; None only for evaluate_last.
+          step: a training.Step.
           run: a Run.
           split: the dataset.Split of the test images.
           settings: a RunSettings.
           device: the name of the device for the evaluation.
         """
-        super().__init__(step and step.global_step)
+        self._global_step = step.global_step
         self._run, self._split, self._device = run, split, device
         self._every_n_steps, self._keeps_best = settings.eval_every, settings.keep_best
         self._target_precision = settings.target_precision
-        self._deterministic = settings.deterministic
 
     def begin(self):
         """Verify the test files before training; collect the variables.
@@ -56,58 +53,42 @@ class EvalHook(session_hooks.FetchingHook):
         self._variables = {variable.op.name: variable for variable in tf.global_variables()}
 
     def after_create_session(self, session, coord):
-        """Record the current step; start the timer.
-
-        In a deterministic run, also make the evaluation that a kill has prevented.
-        """
+        """Record the current step; start the timer."""
         self._step = session.run(tf.train.get_global_step())
         self._start = time.monotonic()
-        if self._deterministic and self._run.record['evaluated_step'] < self._step:
-            self._evaluate_if_due(session, self._step - 1, coord.request_stop)
+
+    def before_run(self, run_context):
+        """Request the step."""
+        return tf.train.SessionRunArgs(self._global_step)
 
     def after_run(self, run_context, run_values):
-        """Evaluate when it is due; the last step is left to evaluate_last."""
+        """Evaluate the weights of the session when it is due; the last step has evaluate_last."""
         before, self._step = self._step, run_values.results
-        if not run_context.stop_requested:
-            self._evaluate_if_due(run_context.session, before, run_context.request_stop)
-
-    def _evaluate_if_due(self, session, before, request_stop):
-        """Evaluate the weights of a session if an evaluation is due after the step `before`."""
-        if not self._every_n_steps or not session_hooks.should_trigger(
-            self._step, before, self._every_n_steps
+        if (
+            run_context.stop_requested
+            or not self._every_n_steps
+            or not should_trigger(self._step, before, self._every_n_steps)
         ):
             return
         # Messages name it; a checkpoint file of this step may never be saved.
         path = os.path.join(self._run.directory, f'step {self._step} (in memory)')
-        values = session.run(self._variables)
-        with self._run.output_errors.collect('an evaluation'):  # A test file may have changed.
-            self._evaluate(checkpoint.Checkpoint(path, int(self._step), values))
+        values = run_context.session.run(self._variables)
+        self._evaluate(checkpoint.Checkpoint(path, int(self._step), values))
         if self._has_reached_target:
-            request_stop()
+            run_context.request_stop()
 
     def evaluate_last(self):
         """Evaluate the last checkpoint of the run, unless it is already evaluated."""
         if self._every_n_steps == 0:
             return
-        with self._run.output_errors.collect('an evaluation'):
-            last = checkpoint.read_latest(self._run.directory)
-            if last and last.step != self._evaluated:
-                self._evaluate(last)
+        last = checkpoint.read_latest(self._run.directory)
+        if last.step != self._evaluated:
+            self._evaluate(last)
         if self._target_precision and not self._has_reached_target:
             print(f'Precision {self._target_precision:g} is not reached')
 
-    def _is_due(self, step):
-        """Return False for a step that the uninterrupted deterministic run does not evaluate."""
-        every = self._every_n_steps
-        return (
-            not self._deterministic
-            or step == self._run.record['last_step']
-            or bool(every)
-            and step % every == 0
-        )
-
     def _evaluate(self, ckpt):
-        """Evaluate a Checkpoint; print, write and record the precision."""
+        """Evaluate a Checkpoint; print and write the precision."""
         start = time.monotonic()
         if self._evaluator is None:
             self._evaluator = evaluation.Evaluator(self._split, self._device)
@@ -119,19 +100,10 @@ class EvalHook(session_hooks.FetchingHook):
         precision = result.metrics.precision
         value = tf.Summary.Value(tag=tensorboard.PRECISION, simple_value=precision)
         self._run.summary_writer.add_summary(tf.Summary(value=[value]), result.step)
-        if self._is_due(ckpt.step):
-            self._compare(ckpt, precision)
-        self._run.record_evaluation(ckpt.step)
-
-    def _compare(self, ckpt, precision):
-        """Keep a Checkpoint that is the best, compare its precision with the target."""
+        self._run.summary_writer.flush()
         if self._keeps_best:
-            self._best_precision = max(self._best_precision, precision)
-            with self._run.output_errors.collect('the best checkpoint'):
-                self._run.keep_best(ckpt, precision)
-                if precision == self._best_precision:
-                    self._run.output_errors.remove('the best checkpoint')
-        if self._target_precision and precision >= self._target_precision and self._start:
+            self._run.keep_best(ckpt, precision)
+        if self._target_precision and precision >= self._target_precision:
             self._has_reached_target = True
             print(
                 f'Precision {self._target_precision:g} is reached at step {ckpt.step}, {time.monotonic() - self._start:.1f} s '

@@ -1,0 +1,353 @@
+"""Hooks that TensorFlow lacks: log line, signals, filling of the queue, replay, checks, trace.
+
+TensorFlow calls a method of all hooks, in the order of the list in training.py, before it calls the
+next method: `begin` before the session is made, `after_create_session`, `before_run` and
+`after_run` around each step, and `end` after the last step, unless an exception ends the session.
+
+`step` is a training.Step. Its tensors are fetched in the session.run of the train op, and its
+global_step includes this update.
+"""
+
+import collections
+import datetime
+import os
+import time
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from cifar10 import input as cifar10_input
+from cifar10.errors import UserError
+from cifar10.report import tensorboard
+from cifar10.system import files, private_api, signals
+
+TRACE_OPTIONS = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+_REPLAY_PRINT_SECS = 2
+
+
+def should_trigger(step, last_triggered_step, every_n_steps):
+    """Return True if (last_triggered_step, step] has a multiple of `every_n_steps`.
+
+    In a cluster, a worker may not see the multiple itself, because other workers make steps too.
+    """
+    return step // every_n_steps > last_triggered_step // every_n_steps
+
+
+class StopOnSignalHook(tf.train.SessionRunHook):
+    """Hook that requests a stop after a signal. TensorFlow has none.
+
+    The other hooks then save and evaluate the last step. Before the first step it raises
+    SignalInterrupt, because there is nothing to save.
+    """
+
+    def __init__(self, stop_request):
+        """Make the hook of a signals.StopRequest."""
+        self._stop_request = stop_request
+        self._has_trained = False
+
+    def before_run(self, run_context):
+        """Raise SignalInterrupt if there is nothing to save."""
+        if self._stop_request.received_signal and not self._has_trained:
+            raise signals.SignalInterrupt(self._stop_request.received_signal)
+
+    def after_run(self, run_context, run_values):
+        """Request a stop after a signal."""
+        self._has_trained = True
+        if self._stop_request.received_signal:
+            print(f'{self._stop_request.received_signal.name}: stopping')
+            run_context.request_stop()
+
+
+class QueueFillHook(tf.train.SessionRunHook):
+    """Hook that fills the shuffle queues before the first step, and prints the progress.
+
+    TensorFlow has none: its first steps would wait without a message.
+    """
+
+    def __init__(self, stop_request):
+        """Make the hook; the signal of a signals.StopRequest ends the wait."""
+        self._stop_request = stop_request
+
+    def after_create_session(self, session, coord):
+        """Wait for the queues, a stop or a signal."""
+        sizes = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_SIZE)
+        minima = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
+        required, printed = sum(minima), None
+        while not coord.should_stop() and not self._stop_request.received_signal:
+            filled = int(np.minimum(session.run(sizes), minima).sum())
+            percent = 10 * (10 * filled // required) if required else None
+            if percent != printed:
+                print(
+                    f'Filling the shuffle queue with {required} images before training starts: {percent}%'
+                )
+                printed = percent
+            if filled >= required:
+                return
+            coord.wait_for_stop(timeout=0.05)
+
+
+class ReplayHook(tf.train.SessionRunHook):
+    """Hook that skips the batches of the steps before the first step of the session.
+
+    The seed of a deterministic run fixes the sequence of the batches, so the run continues with its
+    next batch. TensorFlow has none: it does not save the state of an input.
+    """
+
+    def __init__(self, queue, batches_per_step, step, stop_request, report_progress=None):
+        """Make the hook.
+
+        Args:
+          queue: the prefetch queue.
+          batches_per_step: the number of batches to skip per step; 0 if the run is not
+            deterministic.
+          step: a scalar, the number of steps before the session.
+          stop_request: a signals.StopRequest; its signal ends the replay.
+          report_progress: a function to call every two seconds, or None.
+        """
+        self._queue, self._batches_per_step, self._step = queue, batches_per_step, step
+        self._stop_request = stop_request
+        self._report_progress = report_progress or (lambda: None)
+
+    def begin(self):
+        """Add an operation that removes a batch. Earlier operations keep their seeds."""
+        if self._batches_per_step:
+            with tf.name_scope('replay'):
+                self._skip = tf.group(*self._queue.dequeue())
+
+    def after_create_session(self, session, coord):
+        """Skip the batches, until a signal or an error of the input; print the progress."""
+        if not self._batches_per_step:
+            return
+        steps, next_print = int(session.run(self._step)), time.monotonic()
+        for step in range(steps):
+            if time.monotonic() >= next_print:
+                print(f'Replaying the input of {steps} steps: {100 * step // steps}%')
+                self._report_progress()
+                next_print = time.monotonic() + _REPLAY_PRINT_SECS
+            for _ in range(self._batches_per_step):
+                if self._stop_request.received_signal:
+                    return
+                try:
+                    session.run(self._skip)
+                except (tf.errors.OutOfRangeError, tf.errors.CancelledError):
+                    return  # The first step raises the error of the thread that fills the queue.
+
+
+class LoggingHook(tf.train.SessionRunHook):
+    """Hook that prints the books' log line, with epoch and time left.
+
+    The first step of a run gives two lines: `step 0` has the loss of the initial weights, as in the
+    books. Later lines come every `log_frequency` steps and at the end. Their throughput includes
+    all work since the previous line. tf.train.LoggingTensorHook prints only tensors.
+
+    The hook also writes what tf.train.SummarySaverHook lacks: epoch and rates at the steps of its
+    summaries, and all summaries of the last step.
+
+    Attributes:
+      global_step: the number of updates after the latest step.
+    """
+
+    def __init__(self, step, run_length, settings, summary_writer=None):
+        """Make the hook.
+
+        Args:
+          step: a training.Step.
+          run_length: a RunLength.
+          settings: a RunSettings.
+          summary_writer: a tf.summary.FileWriter, or None.
+        """
+        self._step, self._run_length, self._settings = step, run_length, settings
+        self._summary_writer = summary_writer
+
+    def begin(self):
+        """Print the size of the network."""
+        sizes = [variable.shape.num_elements() for variable in tf.trainable_variables()]
+        print(f'Network: {sum(sizes)} parameters')
+
+    def after_create_session(self, session, coord):
+        """Start the timer."""
+        self.global_step = int(session.run(tf.train.get_global_step()))
+        start = time.monotonic(), self.global_step
+        # (time, step) of each line. The time left is estimated from the last 100 lines.
+        self._lines = collections.deque([start], maxlen=102)
+        self._summarized = start  # (time, step) of the latest summaries
+        self._has_summaries = False
+
+    def before_run(self, run_context):
+        """Request step and loss; at the last step also the summaries."""
+        next_step = self.global_step + self._run_length.steps_per_execution
+        # Like the timer of tf.train.SummarySaverHook.
+        is_due = not self._has_summaries or (
+            next_step >= self._summarized[1] + self._settings.save_summaries_steps
+        )
+        is_last = next_step >= self._run_length.last_step
+        self._writes_rates = self._summary_writer is not None and (is_due or is_last)
+        fetches = {'step': self._step.global_step, 'loss': self._step.loss}
+        if self._writes_rates and not is_due:
+            fetches['summary'] = self._step.summary_op
+        return tf.train.SessionRunArgs(fetches)
+
+    def after_run(self, run_context, run_values):
+        """Print a line and write the rates when they are due."""
+        values, before = run_values.results, self.global_step
+        self.global_step, self._loss = int(values['step']), values['loss']
+        now = time.monotonic(), self.global_step
+        if before == 0:
+            self._print(0, _sec_per_step(self._lines[0], now))
+        if should_trigger(self.global_step, self._lines[-1][1], self._settings.log_frequency):
+            self._print_step(now)
+        if self._writes_rates:
+            self._write(values.get('summary'), _sec_per_step(self._summarized, now))
+            self._summarized, self._has_summaries = now, True
+
+    def end(self, session):
+        """Print the line of the last step."""
+        if self.global_step > self._lines[-1][1]:
+            self._print_step((time.monotonic(), self.global_step))
+
+    def _print_step(self, now):
+        self._lines.append(now)
+        self._print(self.global_step, _sec_per_step(self._lines[-2], now))
+
+    def _print(self, step, sec_per_step):
+        run_length = self._run_length
+        # The estimate skips the slow first steps, before the first line. Other workers may be past
+        # the last step.
+        left = max(0, run_length.last_step - step)
+        if len(self._lines) > 2:
+            left *= _sec_per_step(self._lines[1], self._lines[-1])
+        else:
+            left *= sec_per_step
+        print(
+            f'{datetime.datetime.now().isoformat(" ", "microseconds")}: step {step}, loss = {self._loss:.2f} '
+            f'({run_length.examples_per_step / sec_per_step:.1f} examples/sec; '
+            f'{sec_per_step / run_length.batches_per_step:.3f} sec/batch), epoch '
+            f'{run_length.epoch_at(step):.2f} of {round(run_length.epoch_at(run_length.last_step), 2):g}, '
+            f'{datetime.timedelta(seconds=round(left))} left'
+        )
+
+    def _write(self, serialized, sec_per_step):
+        summary = tf.Summary.FromString(serialized or b'')
+        for tag, value in [
+            (tensorboard.EPOCH, self._run_length.epoch_at(self.global_step)),
+            (tensorboard.EXAMPLES_PER_SEC, self._run_length.examples_per_step / sec_per_step),
+            (tensorboard.SEC_PER_STEP, sec_per_step),
+        ]:
+            summary.value.add(tag=tag, simple_value=value)
+        self._summary_writer.add_summary(summary, self.global_step)
+        self._summary_writer.flush()  # TensorBoard shows it, and a kill does not lose it.
+
+
+def _sec_per_step(before, now):
+    """Return the seconds per step between two pairs of (time, step)."""
+    return (now[0] - before[0]) / (now[1] - before[1])
+
+
+class SaveListener(tf.train.CheckpointSaverListener):
+    """Listener that checks a run before each checkpoint.
+
+    tf.train.CheckpointSaverHook would make a moved directory again, and save variables that are not
+    finite.
+    """
+
+    def __init__(self, run):
+        """Make the listener of a Run."""
+        self._run, self._saved_step = run, None
+
+    def begin(self):
+        """Add the checks of the variables to the graph."""
+        with tf.name_scope('is_finite'):
+            self._is_finite = {
+                variable.op.name: tf.reduce_all(tf.is_finite(variable))
+                for variable in tf.global_variables()
+                if variable.dtype.base_dtype.is_floating
+            }
+
+    def before_save(self, session, global_step_value):
+        """Check the directory and the variables; write the record before the first checkpoint.
+
+        Raises:
+          UserError: the directory has been moved or removed, or a variable is not finite.
+        """
+        self._run.check_directory()
+        is_finite = session.run(self._is_finite)
+        wrong = ', '.join(sorted(name for name, value in is_finite.items() if not value))
+        if wrong:
+            raise divergence_error(
+                f'at step {global_step_value}: not finite are {wrong}', self._run
+            )
+        if self._saved_step is None:
+            self._run.write_record()
+        self._saved_step = global_step_value
+
+    def end(self, session, global_step_value):
+        """Print the path of the last checkpoint."""
+        print(f'Saved {self._run.checkpoint_path(self._saved_step)}')
+
+
+def divergence_error(found, run):
+    """Return the UserError of a diverged run; `run` is a Run, or None for another worker."""
+    saved = run.newest_checkpoint() if run else 'the one of the chief'
+    return UserError(
+        f'Training diverged {found}. Lower `initial_learning_rate` (with Muon, also `matrix_learning_rate`). Last good '
+        f'checkpoint: {saved}'
+    )
+
+
+def chrome_trace(metadata):
+    """Return the trace of a session run, as JSON: time and device of each operation.
+
+    Open it with https://ui.perfetto.dev or chrome://tracing.
+
+    Args:
+      metadata: the tf.RunMetadata of a run with TRACE_OPTIONS.
+    """
+    return private_api.Timeline(metadata.step_stats).generate_chrome_trace_format()
+
+
+class ProfilerHook(tf.train.SessionRunHook):
+    """Hook that traces one step. TensorBoard's Graphs tab has the times, too.
+
+    In a cluster, another worker may make this step. Then the next step of this process is traced.
+    tf.train.ProfilerHook traces again and again, and takes the step before the update.
+    """
+
+    def __init__(self, step, run, run_length, profile_step):
+        """Make the hook.
+
+        Args:
+          step: a training.Step.
+          run: a Run.
+          run_length: a RunLength.
+          profile_step: the global step to trace; None traces none.
+        """
+        self._fetches = step.global_step
+        self._run = run
+        self._steps_per_execution = run_length.steps_per_execution
+        self._profile_step = profile_step
+
+    def after_create_session(self, session, coord):
+        """Record if the step is still ahead."""
+        self._step = session.run(tf.train.get_global_step())
+        self._is_pending = self._step < (self._profile_step or 0)
+
+    def before_run(self, run_context):
+        """Request a trace if the step is next."""
+        self._is_tracing = (
+            self._is_pending and self._step + self._steps_per_execution >= self._profile_step
+        )
+        return tf.train.SessionRunArgs(
+            self._fetches, options=TRACE_OPTIONS if self._is_tracing else None
+        )
+
+    def after_run(self, run_context, run_values):
+        """Write the trace."""
+        self._step, metadata = run_values.results, run_values.run_metadata
+        if self._is_tracing:
+            self._is_pending = False
+            path = os.path.join(self._run.directory, f'trace-{self._step}.json')
+            files.atomic_write(path, chrome_trace(metadata), 'make room there')
+            print(
+                f'Traced step {self._step}: open {path} with https://ui.perfetto.dev or chrome://tracing'
+            )
+            self._run.summary_writer.add_run_metadata(metadata, f'step {self._step}', self._step)
