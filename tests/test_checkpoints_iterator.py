@@ -1,14 +1,12 @@
 """Iteration over the checkpoints of a run."""
 
 import contextlib
-import dataclasses
 import os
 
 import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
-from cifar10.config import CLASSIC
 from cifar10.runs import checkpoint_files, run_record
 from cifar10.system import directories
 from tests.helpers import messages
@@ -60,7 +58,7 @@ def _found(directory, clock, *args):
 
 
 def _record(directory, last_step):
-    run_record.write(str(directory), dict(dataclasses.asdict(CLASSIC), last_step=last_step))
+    run_record.write(str(directory), run_record.RunRecord(last_step=last_step))
 
 
 def test_each_checkpoint_is_found_once(tmp_path, clock, capsys):

@@ -93,10 +93,10 @@ def test_workers_must_have_the_same_classes(many_dir, data_dir):
 
 def test_a_checkpoint_is_scored_on_its_own_classes(monkeypatch):
     """Without names on one side, nothing is compared."""
-    record = {'class_names': None}
-    monkeypatch.setattr(run_record, 'read', lambda directory: record)
+    found = [run_record.RunRecord()]
+    monkeypatch.setattr(run_record, 'read', lambda directory: found[0])
     run_record.check_classes('run', ['a', 'b'])
-    record['class_names'] = ['a', 'b']
+    found[0] = run_record.RunRecord(class_names=['a', 'b'])
     run_record.check_classes('run', None)
     complaint = r'^The run in run was trained on other classes \(a, b\) than .* \(b, a\): '
     with pytest.raises(UserError, match=complaint):

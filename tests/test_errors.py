@@ -6,7 +6,6 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
-from tests.helpers import messages
 
 
 def test_a_warning_is_one_line_whatever_names_are_in_it(capsys):
@@ -50,32 +49,3 @@ def _exhausted(message):
 )
 def test_the_line_that_says_something_without_the_path(error, reason):
     assert errors.reason(error) == reason
-
-
-def test_a_failed_output_is_told_again_when_its_reason_changes(capsys):
-    output_errors = errors.OutputErrors()
-    for name, reason in [
-        ('a trace', 'full'),
-        ('a trace', 'full'),
-        ('summaries', 'full'),
-        ('a trace', 'gone'),
-        ('a trace', 'full'),
-    ]:
-        with output_errors.collect(name):
-            raise errors.UserError(reason)
-        output_errors.warn()
-    assert [line.split(': ')[1] for line in capsys.readouterr().err.splitlines()] == [
-        reason + messages.TRAINING_CONTINUES for reason in ('full', 'full', 'gone', 'full')
-    ]
-    with messages.raises_saved_without('a trace: full; without summaries: full$'):
-        output_errors.check(None)
-
-
-def test_a_failed_output_whose_retry_succeeds_in_time_is_not_told(capsys):
-    output_errors = errors.OutputErrors()
-    with output_errors.collect('summaries'):
-        raise errors.UserError('full')
-    output_errors.remove('summaries')
-    output_errors.warn()
-    output_errors.check(None)
-    assert capsys.readouterr().err == ''

@@ -5,77 +5,51 @@ import signal
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input
-from cifar10.config import RunLength
-from cifar10.errors import UserError
-from cifar10.hooks import session_hooks
-from cifar10.runs.run import open_run
+from cifar10 import hooks, input as cifar10_input
+from cifar10.config import RunLength, RunSettings
 from cifar10.system import signals
-from tests.helpers import messages, small_run
 
 
 def test_what_is_due():
     """Several multiples in one step count once."""
-    assert [step for step in range(8) if session_hooks.should_trigger(step, step - 1, 3)] == [
+    assert [step for step in range(8) if hooks.should_trigger(step, step - 1, 3)] == [
         0,
         3,
         6,
     ]
-    assert session_hooks.should_trigger(9, 4, 3) and not session_hooks.should_trigger(8, 6, 3)
-
-
-@pytest.mark.parametrize('jump, last_step, end', [(1, 5, 5), (7, 21, 21), (7, 22, 28)])
-def test_the_end_when_the_step_jumps(jump, last_step, end):
-    global_step = tf.train.get_or_create_global_step()
-    with tf.control_dependencies([global_step.assign_add(jump)]):
-        step = SimpleNamespace(global_step=global_step.read_value())
-    runs = 0
-    with tf.train.SingularMonitoredSession(
-        [session_hooks.WorkerStopAtStepHook(step, last_step)]
-    ) as monitored:
-        while not monitored.should_stop() and runs < 9:
-            found, runs = monitored.run(step.global_step), runs + 1
-    assert (found, runs) == (end, end // jump)
-
-
-def test_others_have_made_the_last_step():
-    """The session stops at once."""
-    collections = [tf.GraphKeys.GLOBAL_VARIABLES, tf.GraphKeys.GLOBAL_STEP]
-    tf.get_variable('global_step', initializer=np.int64(5), collections=collections)
-    step = SimpleNamespace(global_step=tf.train.get_global_step())
-    for last_step, stops in [(5, True), (6, False)]:
-        hook = session_hooks.WorkerStopAtStepHook(step, last_step)
-        with tf.train.SingularMonitoredSession([hook]) as monitored:
-            assert monitored.should_stop() == stops
+    assert hooks.should_trigger(9, 4, 3) and not hooks.should_trigger(8, 6, 3)
 
 
 def _positions(monkeypatch, capsys, run_length, every, seconds_per_step, last, first_step=0):
     """Return the end of each log line; only steps move the clock."""
     now = [0.0]
-    monkeypatch.setattr(session_hooks.time, 'monotonic', lambda: now[0])
+    monkeypatch.setattr(hooks.time, 'monotonic', lambda: now[0])
     global_step = tf.train.get_or_create_global_step()
     step = SimpleNamespace(global_step=global_step, loss=tf.constant(1.0))
-    hook = session_hooks.LoggingHook(step, lambda step: True, run_length, every)
+    hook = hooks.LoggingHook(step, run_length, RunSettings(log_frequency=every))
     with tf.Session() as session:
         global_step.load(first_step, session)
         hook.after_create_session(session, None)
         for step in range(first_step + 1, last + 1):
             now[0] += seconds_per_step(step)
-            hook.after_run(None, tf.train.SessionRunValues([step, 1.0], None, None))
+            hook.before_run(None)
+            values = {'step': step, 'loss': 1.0}
+            hook.after_run(None, tf.train.SessionRunValues(values, None, None))
         hook.end(session)
     return re.findall(r' loss = 1.00 (.*)$', capsys.readouterr().out, re.M)
 
 
 def test_the_speed_the_epoch_and_the_time_that_is_left(monkeypatch, capsys):
-    """The first step takes a minute, which only the first line counts; other steps take 2
+    """The first step takes a minute, which only the first two lines count; other steps take 2
     seconds."""
     run_length = RunLength(100, 1000, last_step=325)
     assert _positions(
         monkeypatch, capsys, run_length, 10, lambda step: 60 if step == 1 else 2, 31
     ) == [
+        # step 0: 324 steps of 60 s
+        '(1.7 examples/sec; 60.000 sec/batch), epoch 0.00 of 32.5, 5:24:00 left',
         # 315 steps of 7.8 s
         '(12.8 examples/sec; 7.800 sec/batch), epoch 1.00 of 32.5, 0:40:57 left',
         '(50.0 examples/sec; 2.000 sec/batch), epoch 2.00 of 32.5, 0:10:10 left',
@@ -97,7 +71,7 @@ def test_a_speed_that_changes_is_followed(monkeypatch, capsys):
     """At step 550, the last 100 lines are 49 steps of one second and 51 of three."""
     run_length = RunLength(1, 1000, last_step=10000)
     found = _positions(monkeypatch, capsys, run_length, 1, lambda step: 1 if step < 500 else 3, 800)
-    assert [found[step - 1].rpartition(', ')[2] for step in (400, 550, 800)] == [
+    assert [found[step].rpartition(', ')[2] for step in (400, 550, 800)] == [
         '2:40:00 left',
         '5:18:09 left',
         '7:40:00 left',
@@ -105,7 +79,7 @@ def test_a_speed_that_changes_is_followed(monkeypatch, capsys):
 
 
 def test_others_have_come_further_than_the_end(monkeypatch, capsys):
-    (line,) = _positions(monkeypatch, capsys, RunLength(1, 10, last_step=3), 5, lambda step: 1, 5)
+    *_, line = _positions(monkeypatch, capsys, RunLength(1, 10, last_step=3), 5, lambda step: 1, 5)
     assert line.endswith(' epoch 0.50 of 0.3, 0:00:00 left')
 
 
@@ -129,7 +103,7 @@ def _fill(sizes, minima, waits=9, stop_request=signals.StopRequest()):
     for i, minimum in enumerate(minima):
         tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_SIZE, tensors[i])
         tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_MIN, minimum)
-    hook = session_hooks.QueueFillHook(stop_request)
+    hook = hooks.QueueFillHook(stop_request)
     with tf.Session() as session:
         hook.after_create_session(session, _Coordinator(waits))
     return list(looks)
@@ -164,17 +138,5 @@ def test_the_size_of_the_network(capsys):
     tf.get_variable('biases', [4])
     tf.get_variable('average', [3, 4], trainable=False)
     step = SimpleNamespace(global_step=None, loss=None)
-    session_hooks.LoggingHook(step, None, RunLength(1, 10), 5).begin()
+    hooks.LoggingHook(step, RunLength(1, 10), RunSettings()).begin()
     assert capsys.readouterr().out == 'Network: 16 parameters\n'
-
-
-def test_a_missing_output_is_a_warning_if_another_step_follows(tmp_path, data_dir, capsys):
-    with open_run(str(tmp_path), small_run.job(data_dir).record) as run:
-        hook = session_hooks.OutputErrorsHook(run)
-        with run.output_errors.collect('the trace'):
-            raise UserError('Disk full')
-        assert capsys.readouterr().err == ''
-        hook.before_run(None)
-        assert capsys.readouterr().err.endswith(f': Disk full{messages.TRAINING_CONTINUES}\n')
-        hook.before_run(None)
-        assert capsys.readouterr().err == ''  # only once

@@ -5,9 +5,7 @@ import json
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.errors import UserError
-from cifar10.system import files
-from tests.helpers import events, messages
+from tests.helpers import events
 from tests.helpers.small_run import train
 
 
@@ -48,22 +46,3 @@ def test_one_step_is_traced(tmp_path, data_dir, capsys, profile_step):
     told = f'Traced step {profile_step}: open {path} with '
     assert capsys.readouterr().out.count(told) == 1
     assert [step for step, _, _ in _tagged(tmp_path)] == [profile_step]
-
-
-def test_a_trace_that_cannot_be_written(tmp_path, data_dir, monkeypatch, capsys):
-    """Training continues with one line; the run ends with an error."""
-    atomic_write = files.atomic_write
-
-    def full(path, *args):
-        if 'trace-2' in path:
-            raise UserError('Cannot write ' + path)
-        atomic_write(path, *args)
-
-    monkeypatch.setattr(files, 'atomic_write', full)
-    with messages.raises_saved_without('the trace: .*trace-2.json'):
-        train(tmp_path, data_dir, 4, profile_step=2)
-    told = capsys.readouterr()
-    assert 'Traced' not in told.out and (tmp_path / 'model.ckpt-4.index').exists()
-    assert told.err.count('trace-2.json') == 1 and told.err.endswith(
-        messages.TRAINING_CONTINUES + '\n'
-    )

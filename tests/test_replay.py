@@ -7,11 +7,10 @@ import signal
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import evaluation
+from cifar10 import hooks
 from cifar10.cli import training_job
 from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
-from cifar10.hooks import eval_hook, session_hooks
 from cifar10.report import tensorboard
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
@@ -43,6 +42,7 @@ def _train(data_dir, train_dir, settings, hparams=CLASSIC, num_devices=1, **plac
     script = cifar10_train if num_devices == 1 else cifar10_multi_gpu_train
     with open_run(str(train_dir), job.record) as run:
         script.train(job, run)
+    events.number_files(train_dir)
 
 
 def _until(max_steps):
@@ -96,7 +96,7 @@ def test_five_stops(tmp_path, data_dir, capsys, uninterrupted, hparams, num_devi
     capsys.readouterr()
     for max_steps in STOPS + [LAST_STEP]:
         _train(data_dir, tmp_path, _until(max_steps), hparams, num_devices, **placement)
-    assert _logged_steps(capsys) == list(range(1, LAST_STEP + 1))
+    assert _logged_steps(capsys) == list(range(LAST_STEP + 1))
     stopped_values, (stopped_losses, stopped_precisions) = _end(tmp_path)
     assert stopped_values == values and stopped_losses == losses
     assert len(set(losses.values())) == len(losses) == LAST_STEP
@@ -113,7 +113,7 @@ def test_a_wrong_number_of_batches_shows(tmp_path, data_dir, monkeypatch, uninte
     assert _end(tmp_path)[0] != uninterrupted()[0]
 
 
-def test_repeated_steps_are_logged_once(tmp_path, data_dir, capsys, uninterrupted):
+def test_repeated_steps_are_shown_once(tmp_path, data_dir, capsys, uninterrupted):
     """As after a kill: the last checkpoint is older than the last log line, or missing."""
     for max_steps in (3, 7):  # There is also a checkpoint of step 4.
         _train(data_dir, tmp_path, _until(max_steps))
@@ -122,23 +122,12 @@ def test_repeated_steps_are_logged_once(tmp_path, data_dir, capsys, uninterrupte
     capsys.readouterr()
     _train(data_dir, tmp_path, SETTINGS)
     output = capsys.readouterr().out
-    assert 'Steps 5 to 7 are repeated without log lines, which have been printed\n' in output
-    assert messages.log_steps(output) == ['8', '9']
+    assert messages.log_steps(output) == ['5', '6', '7', '8', '9']
     values, (losses, _) = uninterrupted()
     stopped_values, (stopped_losses, _) = _end(tmp_path)
     assert stopped_values == values and stopped_losses == losses
     for tag, steps in events.shown_steps(tmp_path).items():
         assert steps == sorted(set(steps)), tag
-
-
-def test_another_run_prints_its_lines(tmp_path, data_dir, capsys):
-    """With another hyperparameter, a repeated step has another loss."""
-    _train(data_dir, tmp_path, _until(7))
-    for path in tmp_path.glob('model.ckpt-7.*'):
-        path.unlink()
-    capsys.readouterr()
-    _train(data_dir, tmp_path, SETTINGS, dataclasses.replace(CLASSIC, initial_learning_rate=0.01))
-    assert _logged_steps(capsys) == [5, 6, 7, 8, 9]
 
 
 def test_the_progress_and_a_signal(tmp_path, data_dir, capsys, monkeypatch):
@@ -153,8 +142,8 @@ def test_the_progress_and_a_signal(tmp_path, data_dir, capsys, monkeypatch):
         if line == 'Replaying the input of 3 steps: 0%':
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(session_hooks, 'print', print_and_stop, raising=False)
-    monkeypatch.setattr(session_hooks, '_REPLAY_PRINT_SECS', 0)  # a line per step
+    monkeypatch.setattr(hooks, 'print', print_and_stop, raising=False)
+    monkeypatch.setattr(hooks, '_REPLAY_PRINT_SECS', 0)  # a line per step
     with pytest.raises(signals.SignalInterrupt):
         _train(data_dir, tmp_path, SETTINGS)
     assert printed[-1] == 'Replaying the input of 3 steps: 0%'
@@ -163,11 +152,11 @@ def test_the_progress_and_a_signal(tmp_path, data_dir, capsys, monkeypatch):
 
 def test_the_progress_is_reported(monkeypatch):
     """The chief of a cluster must not take a long replay for a lost worker."""
-    monkeypatch.setattr(session_hooks, '_REPLAY_PRINT_SECS', 0)
+    monkeypatch.setattr(hooks, '_REPLAY_PRINT_SECS', 0)
     with tf.Graph().as_default(), tf.Session() as session:
         queue = tf.FIFOQueue(20, [tf.int32, tf.int32], [[], []])
         reported = []
-        hook = session_hooks.ReplayHook(
+        hook = hooks.ReplayHook(
             queue,
             2,
             tf.constant(4),
@@ -179,55 +168,6 @@ def test_the_progress_is_reported(monkeypatch):
         hook.after_create_session(session, tf.train.Coordinator())
         assert reported == [20, 18, 16, 14]
         assert session.run(queue.dequeue()) == [8, 8]
-
-
-class Killed(BaseException):
-    """Kill of the process."""
-
-
-def test_kills_during_evaluations(tmp_path, data_dir, capsys, monkeypatch, uninterrupted):
-    """The next start makes the evaluation, also if it has nothing to train."""
-    evaluate = evaluation.Evaluator.evaluate
-    alive = []
-
-    def kill_once(evaluator, ckpt):
-        if ckpt.step in alive:
-            return evaluate(evaluator, ckpt)
-        alive.append(ckpt.step)
-        raise Killed
-
-    monkeypatch.setattr(evaluation.Evaluator, 'evaluate', kill_once)
-    settings = dataclasses.replace(SETTINGS, save_checkpoint_steps=3)
-    for _ in range(LAST_STEP // 3):
-        with pytest.raises(Killed):
-            _train(data_dir, tmp_path, settings)
-    _train(data_dir, tmp_path, settings)
-    assert alive == [3, 6, 9]
-    assert messages.nothing_to_do(LAST_STEP) in capsys.readouterr().out
-    values, (losses, precisions) = uninterrupted()
-    assert _end(tmp_path) == (values, [losses, precisions])
-    _train(data_dir, tmp_path, settings)
-    assert 'precision' not in capsys.readouterr().out
-
-
-def test_the_evaluation_of_a_stop_does_not_count(tmp_path, data_dir, monkeypatch):
-    """It is neither the best one nor the target."""
-    settings = dataclasses.replace(SETTINGS, keep_best=True, target_precision=0.001)
-    compared = []
-
-    def print_and_stop(line):
-        if 'step 2,' in line:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(session_hooks, 'print', print_and_stop, raising=False)
-    monkeypatch.setattr(
-        eval_hook.EvalHook, '_compare', lambda _, ckpt, __: compared.append(ckpt.step)
-    )
-    for _ in range(2):
-        _train(data_dir, tmp_path, settings)
-    steps = [step for step, tag, _ in events.scalars(tmp_path) if tag == tensorboard.PRECISION]
-    assert steps == [2, 3, 6, 9]
-    assert compared == [3, 6, 9]
 
 
 def test_the_plan_names_the_replay(data_dir, capsys):

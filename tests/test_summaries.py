@@ -5,9 +5,6 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as cifar10_input, model, multi_gpu, summaries
-from cifar10.report import tensorboard
-from cifar10.runs import event_file
-from tests.helpers import events
 
 LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
 KINDS = [
@@ -161,25 +158,3 @@ def test_a_histogram_of_nan():
     _assert_histogram_of(
         tf.Summary.FromString(histogram).value[0].histo, np.array([1.0, 0.0, 0.0, 3.0])
     )
-
-
-def test_the_writer_of_a_resumed_run(tmp_path):
-    """It writes the graph, and a session log that drops the later steps of earlier files.
-
-    Then it writes each summary immediately.
-    """
-    tf.constant(1, name='one')
-    with event_file.SummaryWriter(str(tmp_path)) as summary_writer:
-        tensorboard.write_graph(summary_writer, tf.get_default_graph())
-        tensorboard.write_session_start(summary_writer, 7)
-        for step in (3, 5):
-            value = tf.Summary.Value(tag='loss', simple_value=step)
-            summary_writer.add_summary(tf.Summary(value=[value]), step)
-            assert events.scalars(tmp_path)[-1] == (step, 'loss', step)
-    graphs, starts = [], []
-    for event in events.read(tmp_path):
-        if event.graph_def:
-            graphs += tf.GraphDef.FromString(event.graph_def).node
-        if event.session_log.status == tf.SessionLog.START:
-            starts.append(event.step)
-    assert ([node.name for node in graphs], starts) == (['one'], [8])

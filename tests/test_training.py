@@ -11,17 +11,15 @@ from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.plugins.hparams import metadata
 import tensorflow.compat.v1 as tf
 
-from cifar10 import training
+from cifar10 import hooks, training
 from cifar10.config import CLASSIC, FAST, RECIPES, RunLength, RunSettings
 from cifar10.data import dataset, dataset_writer
-from cifar10.errors import MissingOutputsError, UserError
-from cifar10.hooks import session_hooks
-from cifar10.runs import checkpoint
-from cifar10.runs.run import open_run
+from cifar10.errors import UserError
+from cifar10.runs import checkpoint, run_record
 from cifar10.system import machine, signals
 from cifar10.system.machine import Threads
 from cifar10.training import Job
-from tests.helpers import data_sets, events, measured_runs, messages, small_run
+from tests.helpers import data_sets, events, measured_runs, messages
 from tests.helpers.small_run import HPARAMS, assert_saved, numpy_run, train
 
 
@@ -29,28 +27,30 @@ def test_steps_are_numbers_of_updates(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 5, log_frequency=2, save_summaries_steps=2, save_checkpoint_steps=3)
     output = capsys.readouterr().out
     # The logged loss belongs to the gradient of the update: its weights have one update less.
-    losses = [f'{(numpy_run(step - 1)[0] ** 2).sum():.2f}' for step in (2, 4, 5)]
-    assert [line[:2] for line in messages.log_lines(output)] == list(zip('245', losses))
+    # Step 0 has the loss of the initial weights.
+    losses = [f'{(numpy_run(step)[0] ** 2).sum():.2f}' for step in (0, 1, 3, 4)]
+    assert [line[:2] for line in messages.log_lines(output)] == list(zip('0245', losses))
     assert sorted(os.path.basename(path) for path in glob.glob(str(tmp_path / '*.index'))) == [
+        'model.ckpt-0.index',
         'model.ckpt-3.index',
         'model.ckpt-5.index',
     ]
+    assert_saved(tmp_path, 0)
     assert_saved(tmp_path, 3)
     assert_saved(tmp_path, 5)
     assert output.endswith(f'Saved {tmp_path / "model.ckpt-5"}\n')
     written = events.scalars(tmp_path)
     assert [(step, value) for step, tag, value in written if tag == 'loss'] == [
-        (step, pytest.approx((numpy_run(step - 1)[0] ** 2).sum(), rel=1e-5))
-        for step in (1, 2, 4, 5)
+        (step, pytest.approx((numpy_run(step - 1)[0] ** 2).sum(), rel=1e-5)) for step in (1, 3, 5)
     ]
     rates = {
         tag: [value for _, other, value in written if other == tag]
         for tag in ('examples_per_sec', 'sec_per_step')
     }
-    np.testing.assert_allclose(np.multiply(*rates.values()), [10] * 4, rtol=1e-5)
+    np.testing.assert_allclose(np.multiply(*rates.values()), [10] * 3, rtol=1e-5)
     assert min(rates['sec_per_step']) > 0
     assert [(step, value) for step, tag, value in written if tag == 'epoch'] == [
-        (step, np.float32(step / 10)) for step in (1, 2, 4, 5)
+        (step, np.float32(step / 10)) for step in (1, 3, 5)
     ]
 
 
@@ -96,58 +96,53 @@ def test_no_overlap_in_tensorboard(tmp_path, data_dir):
     assert min(point.value for point in shown) > 0
 
 
-def test_nothing_is_saved_without_a_step(tmp_path, data_dir, capsys, monkeypatch):
+def test_only_the_initial_weights_are_saved_without_a_step(tmp_path, data_dir, capsys, monkeypatch):
     monkeypatch.setattr(
-        session_hooks.QueueFillHook,
+        hooks.QueueFillHook,
         'after_create_session',
         lambda *unused: os.kill(os.getpid(), signal.SIGINT),
     )
     with pytest.raises(signals.SignalInterrupt, match='^SIGINT$'):
         train(tmp_path, data_dir, 3)
     assert capsys.readouterr().out == 'Network: 2 parameters\n'
-    assert tf.train.latest_checkpoint(str(tmp_path)) is None
+    assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-0')
 
 
 def test_a_signal_just_before_the_first_step(tmp_path, data_dir, monkeypatch, capsys):
     """The exit status promises a checkpoint, so the step is made and saved."""
-    before_run = session_hooks.StopOnSignalHook.before_run
+    before_run = hooks.StopOnSignalHook.before_run
 
     def then_signal(hook, run_context):
         before_run(hook, run_context)
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(session_hooks.StopOnSignalHook, 'before_run', then_signal)
+    monkeypatch.setattr(hooks.StopOnSignalHook, 'before_run', then_signal)
     train(tmp_path, data_dir, 3)
     assert 'SIGINT: stopping' in capsys.readouterr().out
     assert_saved(tmp_path, 1)
 
 
-NAMES = 'weights, weights/ExponentialMovingAverage'
-
-
-@pytest.mark.parametrize(
-    'finite_part, losses, gradients, variables',
-    [(None, '1', '1', NAMES), ('loss', 'none', '1', NAMES), ('gradient', '1', 'none', 'none')],
-)
-def test_a_loss_or_gradient_that_is_not_finite(
-    tmp_path, data_dir, finite_part, losses, gradients, variables
-):
+@pytest.mark.parametrize('finite_part', [None, 'loss', 'gradient'])
+@pytest.mark.parametrize('value', [np.nan, np.inf, -np.inf])
+def test_a_loss_or_gradient_that_is_not_finite(tmp_path, data_dir, capsys, finite_part, value):
     with pytest.raises(UserError) as error:
         train(
             tmp_path,
             data_dir,
             50,
-            nan_step=35,
+            bad_step=35,
+            bad_value=value,
             finite_part=finite_part,
+            log_frequency=1,
             save_checkpoint_steps=20,
             save_summaries_steps=5,
         )
     assert str(error.value) == (
-        f'Training diverged at step 35 with learning rate 0.025. Not finite: losses of towers: {losses}; '
-        f'gradients of towers: {gradients}; variables: {variables}. '
+        'Training diverged: the loss or a gradient is not finite. '
         'Lower `initial_learning_rate` (with Muon, also `matrix_learning_rate`). '
         f'Last good checkpoint: {tmp_path / "model.ckpt-20"}'
     )
+    assert messages.log_steps(capsys.readouterr().out)[-1] == '34'
     assert_saved(tmp_path, 20)
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-20')
 
@@ -155,8 +150,8 @@ def test_a_loss_or_gradient_that_is_not_finite(
 def test_variables_that_are_not_finite(tmp_path, data_dir):
     """The first update overflows; the loss shows it only in the second step."""
     complaint = (
-        'at step 1 with learning rate 1e.38. Not finite: losses of towers: none; gradients of towers: none; '
-        'variables: weights, .* Last good checkpoint: none yet'
+        'Training diverged at step 1: not finite are weights, weights/ExponentialMovingAverage. Lower .* '
+        f'Last good checkpoint: {tmp_path}/model.ckpt-0$'
     )
     with messages.raises(complaint):
         train(
@@ -166,7 +161,47 @@ def test_variables_that_are_not_finite(tmp_path, data_dir):
             hparams=dataclasses.replace(HPARAMS, initial_learning_rate=1e38),
             save_checkpoint_steps=1,
         )
-    assert not glob.glob(str(tmp_path / 'model.ckpt-*'))
+    assert_saved(tmp_path, 0)
+    assert tf.train.latest_checkpoint(str(tmp_path)).endswith('model.ckpt-0')
+
+
+def test_a_directory_with_the_initial_weights_only_is_a_new_run(tmp_path, data_dir, capsys):
+    """As after a kill before the first checkpoint: other flags are accepted."""
+    train(tmp_path, data_dir, 2)
+    for path in glob.glob(str(tmp_path / 'model.ckpt-2.*')):
+        os.remove(path)
+    hparams = dataclasses.replace(HPARAMS, optimizer='momentum')
+    train(tmp_path, data_dir, 2, hparams=hparams)
+    assert 'esuming' not in capsys.readouterr().out
+    assert checkpoint.read_latest(str(tmp_path)).step == 2
+    assert run_record.read_hparams(str(tmp_path)) == hparams
+
+
+def test_the_average_of_the_loss(tmp_path, data_dir):
+    """It is in TensorBoard, and in no checkpoint."""
+    train(tmp_path, data_dir, 4, save_summaries_steps=1)
+    losses = [(numpy_run(step)[0] ** 2).sum() for step in range(4)]
+    expected = [np.average(losses[:n], weights=0.9 ** np.arange(n)[::-1]) for n in range(1, 5)]
+    found = [v for _, tag, v in events.scalars(tmp_path) if tag == 'total_loss/average']
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert set(checkpoint.read_latest(str(tmp_path)).values) == {
+        'weights',
+        'weights/ExponentialMovingAverage',
+        'global_step',
+    }
+
+
+@pytest.mark.parametrize('stops, ends', [(False, 1), (True, 0)])
+def test_the_end_of_a_run(tmp_path, data_dir, stops, ends):
+    """Only a complete run has ended for TensorBoard."""
+    train(
+        tmp_path,
+        data_dir,
+        9,
+        after_step=lambda step: os.kill(os.getpid(), signal.SIGTERM) if step == 3 * stops else None,
+    )
+    tags = [value.tag for event in events.read(tmp_path) for value in event.summary.value]
+    assert tags.count(metadata.SESSION_END_INFO_TAG) == ends
 
 
 def test_a_signal_saves_and_ends_the_run(tmp_path, data_dir, capsys):
@@ -195,7 +230,7 @@ def test_the_run_length_of_a_job(max_steps, epochs, last_step):
         ['/cpu:0', '/cpu:1'],
         RunSettings(max_steps=max_steps),
     )
-    assert job.run_length == RunLength(256, 50000, last_step)
+    assert job.run_length == RunLength(256, 50000, last_step, batches_per_step=2)
     assert Job(job.dataset).run_length == RunLength(128, 50000, 1000000)
     assert Job(job.dataset).settings == RunSettings()
 
@@ -224,38 +259,6 @@ def test_the_threads_of_a_job(monkeypatch):
     job = job._replace(settings=settings, hparams=FAST)
     assert (job.threads, job.num_sub_batches) == (Threads(4, 3, 5), 3)
     assert job.session_config == machine.session_config(job.devices, Threads(4, 3, 5), False)
-
-
-@pytest.fixture
-def run(tmp_path, data_dir):
-    """A Run without a step."""
-    with open_run(str(tmp_path / 'run'), small_run.job(data_dir).record) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize('stop_signal, ends', [(None, 1), (signal.SIGTERM, 0)])
-def test_the_end_of_a_run(run, stop_signal, ends):
-    """Only a complete run has ended for TensorBoard."""
-    training.end_run(run, 5, stop_signal)
-    tags = [value.tag for event in events.read(run.directory) for value in event.summary.value]
-    assert tags.count(metadata.SESSION_END_INFO_TAG) == ends
-
-
-@pytest.mark.parametrize('stop_signal', [None, signal.SIGTERM])
-def test_the_end_tells_which_output_is_missing(run, stop_signal):
-    with run.output_errors.collect('the trace'):
-        raise UserError('Disk full')
-    with messages.raises_saved_without('the trace: Disk full$') as error:
-        training.end_run(run, 5, stop_signal)
-    assert isinstance(error.value, MissingOutputsError) and error.value.stop_signal == stop_signal
-
-
-def test_a_directory_that_is_moved_at_the_end(run, tmp_path):
-    """Such as during the last evaluation. Nothing is written in its place."""
-    (tmp_path / 'run').rename(tmp_path / 'aside')
-    with messages.raises(messages.MOVED):
-        training.end_run(run, 5, None)
-    assert not (tmp_path / 'run').exists()
 
 
 def _random_numbers(seed, first_step, worker=0, deterministic=False):

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 from typing import Any, Dict, List, Optional
 
 from cifar10.config import CLASSIC, HPARAMS, HParams
@@ -30,6 +31,7 @@ _CAUSES = {
     'onednn': 'TF_ENABLE_ONEDNN_OPTS',
     'num_sub_batches': 'the number of cores, or `inter_op_threads`',
 }
+_BEST = re.compile(r'best\.ckpt-\d+')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,11 +107,13 @@ def _parse(content):
     hparams = {}
     for name, field in HPARAMS.items():
         value = content.get(name, field.default)
-        value = math.inf if value is None else field.type(value)
+        if value is None and field.default == math.inf:
+            value = math.inf
         choices = field.metadata['choices']
-        if choices and value not in choices:
+        is_number = isinstance(value, (int, float)) and value >= 0
+        if not (value in choices if choices else is_number):
             raise ValueError(f'{name} is {value!r}')
-        hparams[name] = value
+        hparams[name] = field.type(value)
     if content.get('last_step') is None:
         content['last_step'] = math.inf
     if 'num_towers' in content:  # its name in early versions
@@ -117,16 +121,11 @@ def _parse(content):
     record = RunRecord(
         HParams(**hparams), **{name: content[name] for name in _FIELDS if name in content}
     )
-    checks = [
-        record.last_step >= 0,
-        not record.class_names or all(map(str.isprintable, record.class_names)),
-    ]
-    if record.best:
-        checks.append(
-            record.best['checkpoint'].startswith('best.') and record.best['precision'] >= 0
-        )
-    if not all(checks):
-        raise ValueError('a value is invalid')
+    if record.class_names and not all(map(str.isprintable, list(record.class_names))):
+        raise ValueError('class_names is not a list of names')
+    best = record.best
+    if best and not (_BEST.fullmatch(best['checkpoint']) and best['precision'] >= 0):
+        raise ValueError(f'best is {best!r}')
     return record
 
 

@@ -161,10 +161,10 @@ def test_train_prints_writes_and_saves(tmp_path, data_dir, capsys):
     )
     classic.train(job, str(tmp_path / 'run'))
     lines = messages.log_lines(capsys.readouterr().out)
-    assert [step for step, *_ in lines] == ['2', '4', '5']
-    for _, loss, examples_per_sec, sec_per_step in lines:
-        assert 3 < float(loss) < 7 and float(sec_per_step) == pytest.approx(
-            16 / float(examples_per_sec), rel=0.01, abs=0.0006
+    assert [step for step, *_ in lines] == ['0', '2', '4', '5']
+    for _, loss, examples_per_sec, sec_per_batch in lines:
+        assert 3 < float(loss) < 7 and float(sec_per_batch) == pytest.approx(
+            8 / float(examples_per_sec), rel=0.01, abs=0.0006
         )
     saved = sorted(path.stem for path in (tmp_path / 'run').glob('*.index'))
     assert saved == ['model.ckpt-4', 'model.ckpt-5']

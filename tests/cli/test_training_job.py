@@ -188,12 +188,13 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
             capsys.readouterr()
             run.plan = training_job.print_plan(job, run.saved_step, 'Cluster: two')
             printed.append((run.saved_step, capsys.readouterr().out))
-            if training.is_complete(job, run.saved_step, run):
+            if training.is_complete(job, run):
                 continue
             update = tf.assign_add(tf.train.get_or_create_global_step(), 1)
             zero = tf.constant(0.0)
-            step = training.Step(update, [zero], [[(zero, None)]], zero, tf.constant(b''))
+            step = training.Step(update, [zero], [(zero, None)], tf.constant(b''))
             small_run.run_steps(step, small_run.fake_job(job.run_length), run)
+        events.number_files(tmp_path)
     shown = [
         (
             step,

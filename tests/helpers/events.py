@@ -8,6 +8,14 @@ from tensorboard.backend.event_processing import plugin_event_multiplexer as eve
 import tensorflow.compat.v1 as tf
 
 
+def number_files(directory):
+    """Rename the event files of a run: in a test, the next one can start in the same second."""
+    numbered = glob.glob(os.path.join(str(directory), 'events.*.run_*'))
+    for path in glob.glob(os.path.join(str(directory), 'events.*')):
+        if path not in numbered:
+            os.rename(path, f'{path}.run_{len(numbered):03}')
+
+
 def read(directory):
     """Return all events of the directory's event files, in the order of the files."""
     paths = sorted(

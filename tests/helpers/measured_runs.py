@@ -4,22 +4,22 @@ import os
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.report import tensorboard
-from cifar10.runs import event_file
+from tests.helpers import events
 
 
 def write(directory, first_step=None, **scalars):
     """Write {tag: {step: value}} as a trainer or an evaluation that starts at `first_step`."""
     os.makedirs(str(directory), exist_ok=True)
-    with event_file.SummaryWriter(str(directory)) as summary_writer:
-        tensorboard.write_graph(summary_writer, tf.Graph())
+    with tf.Graph().as_default(), tf.summary.FileWriter(str(directory)) as summary_writer:
         if first_step is not None:
-            tensorboard.write_session_start(summary_writer, first_step)
+            log = tf.SessionLog(status=tf.SessionLog.START)
+            summary_writer.add_session_log(log, first_step + 1)
         for tag, values in scalars.items():
             for step, value in values.items():
                 summary_writer.add_summary(
                     tf.Summary(value=[tf.Summary.Value(tag=tag, simple_value=value)]), step
                 )
+    events.number_files(directory)
 
 
 def write_run(tmp_path):

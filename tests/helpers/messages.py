@@ -10,8 +10,6 @@ MOVED = 'has been moved or removed'
 NOT_AN_IMAGE = 'it is not a JPEG, PNG, GIF or BMP file'
 RESUMED = r'Resuming from .*, step (\d+)$'
 RUN_HAS_ENDED = 'Nothing to do: the run has ended'
-SAVED_WITHOUT = 'The run is saved, but without '
-TRAINING_CONTINUES = '. Training continues'
 
 _TIME = r'(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: '
 
@@ -52,8 +50,3 @@ def nothing_to_do(step):
 def raises(pattern):
     """Expect a UserError whose message matches the regular expression."""
     return pytest.raises(UserError, match=pattern)
-
-
-def raises_saved_without(pattern):
-    """Expect the error of a saved run whose outputs `pattern` are missing."""
-    return raises('^' + SAVED_WITHOUT + pattern)

@@ -13,6 +13,7 @@ from cifar10.data import dataset
 from cifar10.data.dataset import Split
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
+from tests.helpers import events
 
 HPARAMS = dataclasses.replace(
     CLASSIC, initial_learning_rate=0.25, moving_average_decay=0.3, num_epochs_per_decay=3.0
@@ -61,7 +62,8 @@ def train(
     data_dir,
     max_steps,
     fresh=False,
-    nan_step=None,
+    bad_step=None,
+    bad_value=np.nan,
     finite_part=None,
     after_step=None,
     hparams=HPARAMS,
@@ -72,8 +74,8 @@ def train(
 
     Args:
       max_steps: the last step, or None for the end of `hparams`.
-      nan_step: the step in which loss and gradient of the second tower become NaN.
-      finite_part: 'loss' or 'gradient' if only the other becomes NaN.
+      bad_step: the step in which loss and gradient of the second tower become `bad_value`.
+      finite_part: 'loss' or 'gradient' if only the other becomes `bad_value`.
       after_step: called with the step after each update.
       initial: initial values by name; None sets `weights` to (8, -4).
       settings: fields of RunSettings.
@@ -90,14 +92,16 @@ def train(
             run_length,
             hparams,
             initial or {'weights': (8, -4)},
-            -1 if nan_step is None else nan_step - 1,
+            -1 if bad_step is None else bad_step - 1,
+            bad_value,
             finite_part,
             after_step,
         )
         run_steps(step, fake, run)
+    events.number_files(train_dir)
 
 
-def _build(run_length, hparams, initial, nan_global_step, finite_part, after_step):
+def _build(run_length, hparams, initial, bad_global_step, bad_value, finite_part, after_step):
     variables = [
         tf.get_variable(name, initializer=np.array(value, np.float32))
         for name, value in initial.items()
@@ -105,11 +109,11 @@ def _build(run_length, hparams, initial, nan_global_step, finite_part, after_ste
     global_step = tf.train.get_or_create_global_step()
     rate = optimizer.learning_rate(global_step, run_length, hparams)
     loss = tf.add_n([tf.reduce_sum(tf.square(variable)) for variable in variables])
-    nan_loss = loss * tf.where(tf.equal(global_step, nan_global_step), np.nan, 1.0)
+    bad_loss = loss * tf.where(tf.equal(global_step, bad_global_step), bad_value, 1.0)
     opt = optimizer.create(rate, hparams)
     losses, tower_grads = (
-        [loss, nan_loss],
-        [opt.compute_gradients(loss), opt.compute_gradients(nan_loss)],
+        [loss, bad_loss],
+        [opt.compute_gradients(loss), opt.compute_gradients(bad_loss)],
     )
     if finite_part == 'loss':
         losses = [loss, loss]

@@ -15,9 +15,10 @@ from tensorboard.plugins.hparams import api_pb2, metadata
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
-from cifar10.config import CLASSIC, HPARAMS
+from cifar10.config import HPARAMS
 from cifar10.errors import UserError
 from cifar10.report import tensorboard
+from cifar10.runs import run_record
 from tests.conftest import RUNS
 from tests.helpers import events, scored, small_run
 
@@ -74,8 +75,8 @@ def test_runs_in_one_directory_compare(runs):
 
 def test_a_resumed_run_is_one_row(tmp_path, data_dir):
     """The run writes its end when it is complete, not when it diverges."""
-    with pytest.raises(UserError, match='^Training diverged at step 4'):
-        small_run.train(tmp_path / 'run', data_dir, 5, save_checkpoint_steps=2, nan_step=4)
+    with pytest.raises(UserError, match='^Training diverged: '):
+        small_run.train(tmp_path / 'run', data_dir, 5, save_checkpoint_steps=2, bad_step=4)
     (row,) = _hparams(tmp_path).values()
     assert sorted(row) == [metadata.EXPERIMENT_TAG, metadata.SESSION_START_INFO_TAG]
     for max_steps in (3, 6):
@@ -117,10 +118,10 @@ def test_every_chart_has_curves(runs):
 
 def test_the_plan():
     """Markdown leaves it unchanged; long lines are wrapped between words."""
-    record = dict(dataclasses.asdict(CLASSIC), batches_per_step=1, num_examples=1)
+    record = run_record.RunRecord(batches_per_step=1, num_examples=1)
     plan = ['Data: *a*', 'Recipe: ' + 60 * 'x-y ']
     first, *others = tensorboard.run_start_summaries(plan, record)
-    assert len(others) == len(tensorboard.run_start_summaries(None, record)) == 3
+    assert len(others) == len(tensorboard.run_start_summaries(None, record)) == 4
     (value,) = first.value
     assert value.tag == 'plan' and value.metadata.plugin_data.plugin_name == 'text'
     first, second, third, _ = tf.make_ndarray(value.tensor).item().decode().split('\n')
