@@ -99,8 +99,7 @@ class EvalHook(tf.train.SessionRunHook):
         print(f'{evaluation.format_result(result)}\nThe evaluation took {seconds:.1f} s')
         precision = result.metrics.precision
         value = tf.Summary.Value(tag=tensorboard.PRECISION, simple_value=precision)
-        self._run.summary_writer.add_summary(tf.Summary(value=[value]), result.step)
-        self._run.summary_writer.flush()
+        tensorboard.write(self._run.summary_writer, [tf.Summary(value=[value])], result.step)
         if self._keeps_best:
             self._run.keep_best(ckpt, precision)
         if self._target_precision and precision >= self._target_precision:

@@ -1,6 +1,7 @@
 """Evaluation of checkpoints: every example exactly once."""
 
 import dataclasses
+import contextlib
 import datetime
 import itertools
 import math
@@ -260,14 +261,15 @@ def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
     with evaluator.graph.as_default():  # TensorFlow 2 refuses a FileWriter outside of a graph.
         summary_writer = tf.summary.FileWriter(eval_dir, evaluator.graph)
     try:
-        summary_writer.add_summary(tensorboard.custom_scalars_summary())
+        tensorboard.write(summary_writer, [tensorboard.custom_scalars_summary()], 0)
         for ckpt in checkpoints:
             result = evaluator.evaluate(ckpt)
             print(format_result(result, top_k))
-            summary_writer.add_summary(tensorboard.evaluation_summary(result, top_k), result.step)
-            summary_writer.flush()
+            shown = tensorboard.evaluation_summary(result, top_k)
+            tensorboard.write(summary_writer, [shown], result.step)
     finally:
-        summary_writer.close()
+        with contextlib.suppress(RuntimeError):  # The last write has raised the same error.
+            summary_writer.close()
     if result:
         print(text_report.full_report(result))
     return result

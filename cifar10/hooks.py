@@ -234,8 +234,7 @@ class LoggingHook(tf.train.SessionRunHook):
             (tensorboard.SEC_PER_STEP, sec_per_step),
         ]:
             summary.value.add(tag=tag, simple_value=value)
-        self._summary_writer.add_summary(summary, self.global_step)
-        self._summary_writer.flush()  # TensorBoard shows it, and a kill does not lose it.
+        tensorboard.write(self._summary_writer, [summary], self.global_step)
 
 
 def _sec_per_step(before, now):

@@ -246,7 +246,7 @@ def session(job, run, step, saver, queue):
         yield monitored
     evaluation.evaluate_last()
     if not stop_request.received_signal:
-        run.summary_writer.add_summary(tensorboard.run_end_summary(), last_step)
+        tensorboard.write(run.summary_writer, [tensorboard.run_end_summary()], last_step)
 
 
 def step_hooks(job, run, step, saver):
@@ -268,8 +268,8 @@ def step_hooks(job, run, step, saver):
         tf.train.NanTensorHook(_nan_unless_finite(step.gradient_norm)),
     ]
     if run:
-        for summary in tensorboard.run_start_summaries(run.plan, run.record):
-            writer.add_summary(summary, run.saved_step)
+        start = tensorboard.run_start_summaries(run.plan, run.record)
+        tensorboard.write(writer, start, run.saved_step)
         save = tf.train.CheckpointSaverHook(
             run.directory,
             save_steps=settings.save_checkpoint_steps,

@@ -14,7 +14,9 @@ from tensorboard.plugins.custom_scalar import layout_pb2, summary as layout_summ
 from tensorboard.plugins.hparams import api_pb2, summary as hparams_summary
 import tensorflow.compat.v1 as tf
 
+from cifar10 import errors
 from cifar10.config import HPARAMS
+from cifar10.errors import UserError
 from cifar10.report import figures, text_report
 
 PRECISION = 'Precision @ 1'
@@ -83,6 +85,27 @@ def custom_scalars_summary():
     ]
     category = layout_pb2.Category(title='The run at a glance', chart=charts)
     return _to_tf_summary(layout_summary.pb(layout_pb2.Layout(category=[category])))
+
+
+def write(summary_writer, summaries, step):
+    """Write tf.Summaries of a step to the event file at once, so that a kill does not lose them.
+
+    Args:
+      summary_writer: a tf.summary.FileWriter, which writes in another thread.
+      summaries: a list of tf.Summary.
+      step: the global step.
+
+    Raises:
+      UserError: the directory is full or not writable. TensorFlow 1.15 does not notice it.
+    """
+    try:
+        for summary in summaries:
+            summary_writer.add_summary(summary, step)
+        summary_writer.flush()
+    except (RuntimeError, tf.errors.OpError) as error:
+        raise UserError(
+            f'Cannot write summaries ({errors.one_line_message(error)}): make room there, or give another directory'
+        )
 
 
 def plan_summary(lines):

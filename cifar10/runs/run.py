@@ -142,7 +142,8 @@ def open_run(train_dir, record, fresh=False):
         try:
             yield Run(lock, train_dir, record, resumed)
         finally:
-            tf.summary.FileWriterCache.clear()  # closes the event file
+            with contextlib.suppress(RuntimeError):  # The last write has raised the same error.
+                tf.summary.FileWriterCache.clear()  # closes the event file
 
 
 def _move_aside(directory):

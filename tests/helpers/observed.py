@@ -13,7 +13,7 @@ _POLL_SECS = 0.01
 
 
 def observe(gate=None, digests=False, listens_at=None):
-    """Patch training.session or the server of this process.
+    """Patch training.step_hooks or the server of this process.
 
     Args:
       gate: a file with the step at which the worker is blocked.
@@ -23,17 +23,13 @@ def observe(gate=None, digests=False, listens_at=None):
     if listens_at:
         _move_to_another_host(listens_at)
     observers = ([_Gate(gate)] if gate else []) + ([_Digests()] if digests else [])
-    training.session = with_hooks(observers)
+    training.step_hooks = with_hooks(observers)
 
 
 def with_hooks(hooks):
-    """Return a training.session with these hooks before all others."""
-    make_session = training.session
-
-    def session(job, run, saver, others, settings=None):
-        return make_session(job, run, saver, hooks + others, settings)
-
-    return session
+    """Return a training.step_hooks with these hooks before all others."""
+    make_hooks = training.step_hooks
+    return lambda *args: hooks + make_hooks(*args)
 
 
 def _move_to_another_host(port):

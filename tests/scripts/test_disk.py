@@ -1,15 +1,12 @@
-"""Full disks, from the start or for a time. Each process mounts its own disk."""
+"""Full disks. Each process mounts its own disk."""
 
 import contextlib
-import glob
 import os
-import signal
 
 import pytest
-import tensorflow.compat.v1 as tf
 
 from cifar10.runs import checkpoint
-from tests.helpers import checkpoints, faults, programs
+from tests.helpers import checkpoints, faults, messages, programs
 
 pytestmark = [pytest.mark.slow, faults.needs_mounts]
 
@@ -53,29 +50,11 @@ def test_full_or_read_only_at_the_start(tmp_path, data_dir):
     assert (status, stdout) == (1, '')  # before the evaluation
 
 
-def _last_summary(directory):
-    """Return the step of the last summary; no file may be truncated."""
-    return max(
-        event.step
-        for path in glob.glob(os.path.join(directory, 'events.*'))
-        for event in tf.train.summary_iterator(path)
-        if event.summary.value
-    )
-
-
-def _steps(directory):
-    names = [name for name in os.listdir(directory) if name.endswith('.index')]
-    return sorted(int(name.split('-')[1][: -len('.index')]) for name in names)
-
-
-def test_full_for_a_while(tmp_path, data_dir):
-    """The trainer reports the failure, continues, and saves again later.
-
-    The end of a run is tested in test_training_faults.
-    """
+def test_full_during_a_run(tmp_path, data_dir):
+    """The run ends at the next checkpoint. The last one is intact, and the same command resumes."""
     directory = tmp_path / 'disk'
     directory.mkdir()
-    flags = ['--save_checkpoint_steps=5', '--max_to_keep=2', '--save_summaries_steps=2']
+    flags = ['--save_checkpoint_steps=5', '--save_summaries_steps=2', '--max_steps=1000']
     trainer = programs.start(
         'cifar10_train',
         *faults.job(data_dir, directory, *flags),
@@ -88,22 +67,14 @@ def test_full_for_a_while(tmp_path, data_dir):
     with open(disk + '/filler', 'wb', buffering=0) as filler, contextlib.suppress(OSError):
         while True:
             filler.write(bytes(4096))
-    told = []
-    for line in trainer.stderr:
-        told.append(line)
-        if 'model.ckpt-' in line:  # the first failed checkpoint
-            break
-    assert _steps(disk) == [5]
-    os.remove(disk + '/filler')
-    saved = faults.read_until(trainer, ': step ').split(': step ')[1].split(',')[0]
-    faults.read_until(trainer, f': step {int(saved) + 15},')
-    kept = _steps(disk)
-    trainer.send_signal(signal.SIGTERM)
-    status, stdout, stderr = faults.end(trainer)
-    assert all(str(directory) in line for line in told + stderr.splitlines()), (told, stderr)
-    assert len(kept) == 2 and kept[0] > 5 and all(step % 5 == 0 for step in kept)
-    assert status == 0 and stdout.splitlines()[-1].startswith('Saved ')
-    assert [name for name in os.listdir(disk) if 'temp' in name or 'tmp' in name] == []
-    assert checkpoint.read_latest(disk).step == _steps(disk)[-1] > kept[-1]
-    assert _last_summary(disk) > kept[0]  # summaries are also written again
+    status, _, stderr = faults.end(trainer)
+    faults.assert_one_line(stderr, 'cifar10_train.py: error: ', 'No space left on device')
+    saved = checkpoint.read_latest(disk).step
+    assert status == 1 and saved % 5 == 0 and saved > 0
+    copied = faults.copy(disk, tmp_path / 'copied')
     os.close(handle)
+    os.remove(copied + '/filler')
+    status, stdout, stderr = programs.call(
+        'cifar10_train', *faults.job(data_dir, copied, f'--max_steps={saved + 2}')
+    )
+    assert (status, stderr) == (0, '') and messages.resuming(copied, saved) in stdout

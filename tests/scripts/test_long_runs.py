@@ -63,4 +63,4 @@ def test_the_graph_is_finalized_while_training(tmp_path, data_dir, monkeypatch):
 
     monkeypatch.setattr(tf.train.Saver, 'save', saving)
     small_run.train(tmp_path, data_dir, 3, save_checkpoint_steps=1)
-    assert finalized == [True] * 3
+    assert finalized == [True] * 4

@@ -11,14 +11,12 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
-from cifar10.config import CLASSIC, FAST, RunLength, RunSettings
+from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
-from cifar10.distributed.cluster import Cluster, Strategy
-from cifar10.distributed.worker import Worker
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
 from cifar10.training import Job
-from scripts import cifar10_distributed_train, cifar10_multi_gpu_train, cifar10_train
+from scripts import cifar10_multi_gpu_train, cifar10_train
 from tests.helpers import checkpoints, events, messages, programs
 
 
@@ -57,7 +55,7 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
         RunSettings(
             max_steps=4,
             log_frequency=2,
-            save_summaries_steps=3,
+            save_summaries_steps=2,
             save_checkpoint_steps=3,
             max_to_keep=1,
             profile_step=2,
@@ -67,7 +65,7 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
     )
     path = _train(script, job, tmp_path)
     assert path == str(tmp_path / 'model.ckpt-4')
-    assert messages.log_steps(capsys.readouterr().out) == ['2', '4']
+    assert messages.log_steps(capsys.readouterr().out) == ['0', '2', '4']
     assert glob.glob(str(tmp_path / 'model.*.index')) == [path + '.index']  # step 3 was not kept
     assert len(glob.glob(str(tmp_path / 'best.*.index'))) == 1
     assert (tmp_path / 'trace-2.json').exists()
@@ -93,50 +91,6 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
                 and op.outputs[0].dtype == tf.float32
             ]
     assert 0.75 in lower  # a contrast factor
-
-
-def _hooks(script, *args):
-    """Return the hooks that train() passes to its session, in order: names and settings."""
-    with mock.patch.object(training, 'session') as session:
-        script.train(*args)
-    kinds = int, float, str, RunLength, dataset.Split
-    return [
-        (
-            type(hook).__name__,
-            {name: value for name, value in vars(hook).items() if isinstance(value, kinds)},
-        )
-        for hook in session.call_args[0][3]
-    ]
-
-
-def test_all_trainers_have_the_same_hooks(tmp_path, data_dir):
-    """But a worker of a cluster is its own first hook and stops at the step of all workers, and
-    only the chief writes files."""
-    job = Job(
-        dataset.read(data_dir),
-        dataclasses.replace(CLASSIC, batch_size=2),
-        settings=RunSettings(
-            max_steps=7,
-            log_frequency=1,
-            save_summaries_steps=2,
-            save_checkpoint_steps=3,
-            profile_step=4,
-            eval_every=5,
-            keep_best=True,
-        ),
-    )
-    cluster = Cluster(('a:1',), ('b:1',))
-    context = mock.Mock(cluster=cluster, task=cluster.worker_tasks[0])
-    worker = Worker(context, Strategy('sync', 1), job)
-    worker.generation, worker.initializes_variables = 1, True  # as by join()
-    with open_run(str(tmp_path), job.record) as run:
-        alone = _hooks(cifar10_train, job, run)
-        assert _hooks(cifar10_multi_gpu_train, job, run) == alone
-        first, stop, *others = _hooks(cifar10_distributed_train, job, run, worker)
-    assert first[0] == 'Worker' and stop[1] == alone[0][1] and others == alone[1:]
-    _, _, *others = _hooks(cifar10_distributed_train, job, None, worker)
-    assert others == [hook for hook in alone if hook in others]
-    assert {'QueueFillHook', 'NanHook', 'DataFilesHook'} < {name for name, _ in others}
 
 
 @pytest.mark.parametrize(
@@ -299,7 +253,7 @@ def test_train_resume_evaluate(tmp_path, data_dir):
     assert 'Filling the shuffle queue with 120 images before training starts: 100%\n' in stdout
     assert 'precision' not in stdout
     lines = messages.log_lines(stdout)
-    assert [step for step, *_ in lines] == ['2', '4', '5']
+    assert [step for step, *_ in lines] == ['0', '2', '4', '5']
     assert all(4 < float(loss) < 6 for _, loss, _, _ in lines)
     first = checkpoint.read(str(train_dir / 'model.ckpt-5')).values
 
@@ -313,7 +267,7 @@ def test_train_resume_evaluate(tmp_path, data_dir):
     assert len(change) == 20 and all(0 < value < 0.1 for value in change.values())
     for tag in ('total_loss', 'examples_per_sec'):
         steps = [step for step, other, _ in events.scalars(train_dir) if other == tag]
-        assert steps == [1, 2, 4, 5, 6]
+        assert steps == [1, 3, 5, 6]
 
     stdout = programs.succeed(
         'cifar10_eval',

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from cifar10.runs import checkpoint
-from tests.helpers import checkpoints, events, faults, observed, programs
+from tests.helpers import faults, observed, programs
 
 pytestmark = pytest.mark.slow
 
@@ -48,20 +48,3 @@ def test_the_train_dir_vanishes(tmp_path, data_dir):
     moved = checkpoint.read_latest(directories[0] + '.moved')
     assert moved.step == 5
     assert glob.glob(directories[0] + '.moved/*temp*') == []
-
-
-def test_the_eval_dir_vanishes(tmp_path, data_dir):
-    checkpoints.save(tmp_path, 1)
-    directory = str(tmp_path / 'eval')
-    process = programs.start(
-        'cifar10_eval',
-        '--eval_interval_secs=1',
-        *faults.evaluation(data_dir, tmp_path, directory),
-    )
-    faults.read_until(process, 'step 1)')
-    _move(directory)
-    checkpoints.save(tmp_path, 2)
-    status, _, stderr = faults.end(process)
-    faults.assert_one_line(stderr, directory)
-    assert status == 1 and not os.path.exists(directory)
-    assert 1 in {step for step, _, _ in events.scalars(directory + '.moved')}
