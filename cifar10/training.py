@@ -307,4 +307,4 @@ def translate_divergence(run):
     try:
         yield
     except tf.train.NanLossDuringTrainingError:
-        raise hooks.divergence_error(': the loss or a gradient is not finite', run)
+        raise hooks.divergence_error('because the loss or a gradient is not finite', run)
