@@ -133,6 +133,16 @@ class ReplayHook(tf.train.SessionRunHook):
                     return  # The first step raises the error of the thread that fills the queue.
 
 
+class SummaryHook(tf.train.SummarySaverHook):
+    """tf.train.SummarySaverHook whose `is_due` is True if it writes after the next session run."""
+
+    def before_run(self, run_context):
+        """Request the summaries when they are due."""
+        args = super().before_run(run_context)
+        self.is_due = 'summary' in args.fetches
+        return args
+
+
 class LoggingHook(tf.train.SessionRunHook):
     """Hook that prints the books' log line, with epoch and time left.
 
@@ -147,7 +157,7 @@ class LoggingHook(tf.train.SessionRunHook):
       global_step: the number of updates after the latest step.
     """
 
-    def __init__(self, step, run_length, settings, summary_writer=None):
+    def __init__(self, step, run_length, settings, summary_writer=None, summary_hook=None):
         """Make the hook.
 
         Args:
@@ -155,9 +165,10 @@ class LoggingHook(tf.train.SessionRunHook):
           run_length: a RunLength.
           settings: a RunSettings.
           summary_writer: a tf.summary.FileWriter, or None.
+          summary_hook: the SummaryHook of this writer, before this hook in the list.
         """
         self._step, self._run_length, self._settings = step, run_length, settings
-        self._summary_writer = summary_writer
+        self._summary_writer, self._summary_hook = summary_writer, summary_hook
 
     def begin(self):
         """Print the size of the network."""
@@ -171,34 +182,30 @@ class LoggingHook(tf.train.SessionRunHook):
         # (time, step) of each line. The time left is estimated from the last 100 lines.
         self._lines = collections.deque([start], maxlen=102)
         self._summarized = start  # (time, step) of the latest summaries
-        self._has_summaries = False
 
     def before_run(self, run_context):
         """Request step and loss; at the last step also the summaries."""
-        next_step = self.global_step + self._run_length.steps_per_execution
-        # Like the timer of tf.train.SummarySaverHook.
-        is_due = not self._has_summaries or (
-            next_step >= self._summarized[1] + self._settings.save_summaries_steps
-        )
-        is_last = next_step >= self._run_length.last_step
-        self._writes_rates = self._summary_writer is not None and (is_due or is_last)
         fetches = {'step': self._step.global_step, 'loss': self._step.loss}
-        if self._writes_rates and not is_due:
+        next_step = self.global_step + self._run_length.steps_per_execution
+        is_due = self._summary_hook is not None and self._summary_hook.is_due
+        is_last = self._summary_hook is not None and next_step >= self._run_length.last_step
+        self._writes_rates = is_due or is_last
+        if is_last and not is_due:
             fetches['summary'] = self._step.summary_op
         return tf.train.SessionRunArgs(fetches)
 
     def after_run(self, run_context, run_values):
         """Print a line and write the rates when they are due."""
-        values, before = run_values.results, self.global_step
+        values = run_values.results
         self.global_step, self._loss = int(values['step']), values['loss']
         now = time.monotonic(), self.global_step
-        if before == 0:
+        if self.global_step == 1:
             self._print(0, _sec_per_step(self._lines[0], now))
         if should_trigger(self.global_step, self._lines[-1][1], self._settings.log_frequency):
             self._print_step(now)
         if self._writes_rates:
             self._write(values.get('summary'), _sec_per_step(self._summarized, now))
-            self._summarized, self._has_summaries = now, True
+            self._summarized = now
 
     def end(self, session):
         """Print the line of the last step."""

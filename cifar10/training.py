@@ -259,8 +259,6 @@ def step_hooks(job, run, step, saver):
       saver: a tf.train.Saver.
     """
     settings, run_length = job.settings, job.run_length
-    writer = run.summary_writer if run else None
-    log = hooks.LoggingHook(step, run_length, settings, writer)
     found = [
         # These precede all hooks that print or save. Max pooling on the CPU ignores NaN, so a
         # gradient can be wrong although the loss is finite.
@@ -268,6 +266,7 @@ def step_hooks(job, run, step, saver):
         tf.train.NanTensorHook(_nan_unless_finite(step.gradient_norm)),
     ]
     if run:
+        writer = run.summary_writer
         start = tensorboard.run_start_summaries(run.plan, run.record)
         tensorboard.write(writer, start, run.saved_step)
         save = tf.train.CheckpointSaverHook(
@@ -279,16 +278,19 @@ def step_hooks(job, run, step, saver):
         if hasattr(save, '_set_steps_per_run'):
             # Otherwise TensorFlow 2 reads the step in a session run of its own after each step.
             save._set_steps_per_run(1)
+        # TensorFlow compares the interval with the steps after one more step.
+        interval = max(1, settings.save_summaries_steps - run_length.steps_per_execution + 1)
+        summaries = hooks.SummaryHook(interval, summary_writer=writer, summary_op=step.summary_op)
         found += [
-            tf.train.SummarySaverHook(
-                settings.save_summaries_steps, summary_writer=writer, summary_op=step.summary_op
-            ),
-            log,
+            summaries,
+            hooks.LoggingHook(step, run_length, settings, writer, summaries),
             # It also saves the initial weights, as step 0, and writes the graph for TensorBoard.
             save,
             hooks.ProfilerHook(step, run, run_length, settings.profile_step),
         ]
-    return found + ([] if run else [log])
+    else:
+        found.append(hooks.LoggingHook(step, run_length, settings))
+    return found
 
 
 def _nan_unless_finite(x):
@@ -305,4 +307,4 @@ def translate_divergence(run):
     try:
         yield
     except tf.train.NanLossDuringTrainingError:
-        raise hooks.divergence_error(': the loss or a gradient is not finite', run)
+        raise hooks.divergence_error('because the loss or a gradient is not finite', run)

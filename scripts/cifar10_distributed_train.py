@@ -74,9 +74,7 @@ def train(job, run, worker):
       The signal that has stopped the chief, or None.
     """
     hparams, settings, run_length = job.hparams, job.settings, job.run_length
-    if worker.first_step >= job.run_length.last_step and (
-        not run or training.is_complete(job, run)
-    ):
+    if run and training.is_complete(job, run):
         return None
     with tf.Graph().as_default(), tf.device(worker.device):
         training.set_seed(settings, worker.first_step, worker.task.index)
@@ -106,7 +104,8 @@ def train(job, run, worker):
             first_images, losses, learning_rate, update.gradients, update.summaries
         )
         saver = tf.train.Saver(max_to_keep=settings.max_to_keep, save_relative_paths=True)
-        step = training.Step(update.train_op, losses, gradients, summary_op)
+        with tf.device(worker.task.device):  # The average of the losses is not shared.
+            step = training.Step(update.train_op, losses, gradients, summary_op)
         return worker.train(run, step, saver, queue)
 
 

@@ -19,8 +19,11 @@ from cifar10.distributed import (
     variable_placement,
 )
 from cifar10.distributed.cluster import CONNECTING, FILLING, JOINING, TRAINING
+from cifar10.distributed.stop_hook import StopAtStepHook
 from cifar10.errors import reason
 from cifar10.eval_hook import EvalHook
+from cifar10.report import tensorboard
+from cifar10.runs import checkpoint_files
 from cifar10.system import signals
 
 _UPDATES = {
@@ -42,32 +45,6 @@ _RESTART_JOB = ': restart the job; it resumes from its last checkpoint'
 
 class RunRestarted(Exception):
     """Reinitialization of the variables by the chief."""
-
-
-class StopAtStepHook(tf.train.SessionRunHook):
-    """Hook that requests a stop of a worker at the last step.
-
-    tf.train.StopAtStepHook reads the step before the update. It can stop too late, because other
-    workers make updates at the same time, and because a session run can make several steps.
-    """
-
-    def __init__(self, step, last_step):
-        """Make the hook of a training.Step and the last global step."""
-        self._global_step, self._last_step = step.global_step, last_step
-
-    def after_create_session(self, session, coord):
-        """Request a stop if other workers have made the last step: only save."""
-        if session.run(tf.train.get_global_step()) >= self._last_step:
-            coord.request_stop()
-
-    def before_run(self, run_context):
-        """Request the step."""
-        return tf.train.SessionRunArgs(self._global_step)
-
-    def after_run(self, run_context, run_values):
-        """Request a stop after the last step."""
-        if run_values.results >= self._last_step:
-            run_context.request_stop()
 
 
 class Worker(tf.train.SessionRunHook):
@@ -344,6 +321,11 @@ class Worker(tf.train.SessionRunHook):
         config = server.config_with_device_filters(
             self.cluster.ps_tasks + [self.task], job.session_config
         )
+        restored_path = None
+        if run and initializes:
+            restored_path = run.restored_path(saver)
+        elif run:  # This saver deletes the checkpoints that the killed chief has saved.
+            saver.recover_last_checkpoints(checkpoint_files.listed_checkpoints(run.directory))
         replay = hooks.ReplayHook(
             queue, job.replayed_batches, self.local_step, stop_request, self.report_local_step
         )
@@ -367,12 +349,16 @@ class Worker(tf.train.SessionRunHook):
             self.context.target,
             config,
             stop_grace_period_secs=10,
-            checkpoint_filename_with_path=run.restored_path(saver) if run and initializes else None,
+            checkpoint_filename_with_path=restored_path,
         ) as session:
             while not session.should_stop():
                 session.run(step.train_op)
         if run:
             evaluation.evaluate_last()
+            if not stop_request.received_signal:
+                run.summary_writer.add_summary(
+                    tensorboard.run_end_summary(), job.run_length.last_step
+                )
         return stop_request.received_signal
 
     def after_create_session(self, session, coord):

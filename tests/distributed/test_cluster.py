@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from cifar10.config import CLASSIC
+from cifar10.config import CLASSIC, RunLength
 from cifar10.data import dataset
 from cifar10.distributed.cluster import Cluster, Strategy, Task, from_tf_config
 from cifar10.errors import UserError
@@ -163,7 +163,13 @@ def test_a_step_of_the_run(strategy, examples, steps_per_execution):
         batches_per_tower=strategy.batches_per_tower,
         steps_per_execution=strategy.steps_per_execution,
     )
-    assert job.run_length == (examples, 50000, -(-100000 // examples), steps_per_execution)
+    assert job.run_length == RunLength(
+        examples,
+        50000,
+        last_step=-(-100000 // examples),
+        batches_per_step=examples // 128,
+        steps_per_execution=steps_per_execution,
+    )
 
 
 @pytest.mark.parametrize('given, wanted', [(0, 3), (1, 1), (3, 3)])

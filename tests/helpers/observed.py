@@ -6,14 +6,13 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import training
 from cifar10.distributed import server, task_context
 
 _POLL_SECS = 0.01
 
 
 def observe(gate=None, digests=False, listens_at=None):
-    """Patch training.step_hooks or the server of this process.
+    """Patch the sessions or the server of this process.
 
     Args:
       gate: a file with the step at which the worker is blocked.
@@ -23,13 +22,19 @@ def observe(gate=None, digests=False, listens_at=None):
     if listens_at:
         _move_to_another_host(listens_at)
     observers = ([_Gate(gate)] if gate else []) + ([_Digests()] if digests else [])
-    training.step_hooks = with_hooks(observers)
+    if observers:
+        add_hooks(observers)
 
 
-def with_hooks(hooks):
-    """Return a training.step_hooks with these hooks before all others."""
-    make_hooks = training.step_hooks
-    return lambda *args: hooks + make_hooks(*args)
+def add_hooks(hooks):
+    """Put these hooks before all others of each monitored session."""
+    base = tf.train.MonitoredSession.__base__
+    init = base.__init__
+
+    def init_with_hooks(session, creator, others, *arguments, **options):
+        init(session, creator, hooks + others, *arguments, **options)
+
+    base.__init__ = init_with_hooks
 
 
 def _move_to_another_host(port):

@@ -49,7 +49,7 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
     # as by join()
     worker.generation, worker.initializes_variables = GENERATION, index == 0
     made, update = [], worker.update
-    with mock.patch.object(training, 'session'), mock.patch.object(
+    with mock.patch.object(worker, 'train'), mock.patch.object(
         worker, 'update', lambda *arguments: made.append(update(*arguments)) or made[0]
     ):
         cifar10_distributed_train.train(job, None, worker)

@@ -78,34 +78,3 @@ def test_a_job_that_is_started_again_after_its_end(tmp_path, runs, make_cluster)
     cluster.start('worker 1', flags=[hosts, '--connect_timeout_secs=4'])
     assert cluster.tasks['worker 1'].end() == 0
     assert cluster.tasks['worker 1'].stdout_lines[-1] == messages.RUN_HAS_ENDED
-
-
-@pytest.mark.parametrize('ends', [True, pytest.param(False, marks=LONG)])
-def test_a_chief_that_cannot_write_everything(tmp_path, make_cluster, ends):
-    """The others still end normally.
-
-    Servers wait for a busy worker, whose directory is not that of the chief. After a signal, the
-    exit status is that of the signal.
-    """
-    (tmp_path / 'run' / 'trace-3.json').mkdir(parents=True)
-    cluster = make_cluster(1, 2, '--mode=async', '--max_steps=20', '--profile_step=3', gate=6)
-    cluster.start('worker 1', flags=[f'--train_dir={tmp_path / "other"}'])
-    cluster.start('ps 0', 'worker 0')
-    cluster.wait_until_blocked(6)
-    chief, other = cluster.tasks['worker 0'], cluster.tasks['worker 1']
-    if not ends:
-        chief.signal(signal.SIGTERM)
-    other.signal(signal.SIGSTOP)
-    cluster.allow()
-    assert chief.end() == (1 if ends else 128 + signal.SIGTERM)
-    other.signal(signal.SIGCONT)
-    warning, *complaints = chief.stderr_lines
-    lost = f'Cannot write {tmp_path / "run" / "trace-3.json"} (Is a directory): '
-    assert warning.startswith(SCRIPT + lost) and warning.endswith(messages.TRAINING_CONTINUES)
-    assert complaints[0].startswith(
-        SCRIPT + 'error: ' * ends + messages.SAVED_WITHOUT + 'the trace: ' + lost
-    )
-    if not ends:
-        cluster.start('worker 0')
-    statuses = cluster.end_all()
-    assert statuses.pop('worker 0') == (1 if ends else 0) and set(statuses.values()) == {0}

@@ -3,7 +3,7 @@
 import pytest
 
 from cifar10.runs import checkpoint
-from tests.helpers import clusters, messages, observed
+from tests.helpers import clusters, observed
 
 pytestmark = pytest.mark.slow
 LAST_STEP = 16
@@ -60,9 +60,6 @@ def test_after_kills(tmp_path, data_dir, mode, num_ps, num_workers):
         assert cluster.resumed_step() == 5
     cluster.succeed()
     assert _end(tmp_path / 'one' / 'run') == _end(tmp_path / 'two' / 'run')
-    if num_ps:  # Worker 1 has seen steps 11 and 12 twice.
-        steps = messages.log_steps(cluster.text('worker 1'))
-        assert steps == [str(step) for step in range(8, LAST_STEP + 1)]
 
 
 def test_a_worker_dies_after_it_has_sent_a_gradient(tmp_path, data_dir):

@@ -75,9 +75,8 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
     assert steps.pop('Precision @ 1') == [saved.step]
     for i in range(num_workers):
         assert cluster.text(f'worker {i}').count('precision @ 1') == (i == 0)
-    assert steps['total_loss'] == sorted(set(steps['total_loss'])) and steps == dict.fromkeys(
-        steps, steps['total_loss']
-    )
+    for tag, found in steps.items():
+        assert found == sorted(set(found)) and len(found) == len(steps['total_loss']), tag
     assert len(glob.glob(str(tmp_path / 'run' / 'events.*'))) == 1
     if mode == 'async':
         assert {'staleness/mean', 'staleness/maximum'} <= set(steps)
@@ -88,8 +87,10 @@ def test_a_run(tmp_path, data_dir, make_cluster, mode, num_ps, num_workers):
         # others can finish after the last checkpoint
         assert 0 <= sum(map(int, counts)) - saved.step < num_workers
     else:
-        assert steps['total_loss'] == [1] * (mode != 'average') + [2, 4, 6, 8]
-        assert all(_steps(cluster.tasks[f'worker {i}']) == [2, 4, 6, 8] for i in range(num_workers))
+        expected = [2, 4, 6, 8] if mode == 'average' else [1, 3, 5, 7, 8]
+        assert steps == dict.fromkeys(steps, expected)
+        logged = [0] * (mode != 'average') + [2, 4, 6, 8]
+        assert all(_steps(cluster.tasks[f'worker {i}']) == logged for i in range(num_workers))
     if mode in ('sync', 'async'):
         held = re.search(r'^Variables: (.*)$', cluster.text('worker 0'), re.M).group(1)
         assert sum(map(float, re.findall(r'([\d.]+) MB on ps \d', held))) == pytest.approx(
@@ -225,13 +226,13 @@ def test_tf_config_with_a_chief_and_an_evaluator(tmp_path, runs, make_cluster):
 @pytest.mark.long
 @pytest.mark.parametrize('num_ps', [0, 1])
 def test_a_diverging_run(make_cluster, num_ps):
-    """The run ends with one line, and saves nothing."""
+    """The run ends with one line, and saves no other weights than the initial ones."""
     cluster = make_cluster(num_ps, 2, '--initial_learning_rate=1e8', '--stall_timeout_secs=4')
     cluster.start()
     assert cluster.tasks['worker 0'].end() == 1
     (complaint,) = cluster.tasks['worker 0'].stderr_lines
     assert re.match(
-        rf'{SCRIPT}error: Training diverged at step \d with learning rate 1e\+08\. .* Last good checkpoint: none yet$',
+        rf'{SCRIPT}error: Training diverged .* Last good checkpoint: \S+/model.ckpt-0$',
         complaint,
     )
     assert set(cluster.end_all().values()) <= {1, EX_TEMPFAIL}
