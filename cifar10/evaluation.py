@@ -1,7 +1,7 @@
 """Evaluation of checkpoints: every example exactly once."""
 
-import dataclasses
 import contextlib
+import dataclasses
 import datetime
 import itertools
 import math

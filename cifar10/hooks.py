@@ -280,7 +280,7 @@ class SaveListener(tf.train.CheckpointSaverListener):
         wrong = ', '.join(sorted(name for name, value in is_finite.items() if not value))
         if wrong:
             raise divergence_error(
-                f' at step {global_step_value}: not finite are {wrong}', self._run
+                f'at step {global_step_value}: not finite are {wrong}', self._run
             )
         if self._saved_step is None:
             self._run.write_record()
@@ -295,7 +295,7 @@ def divergence_error(found, run):
     """Return the UserError of a diverged run; `run` is a Run, or None for another worker."""
     saved = run.newest_checkpoint() if run else 'the one of the chief'
     return UserError(
-        f'Training diverged{found}. Lower `initial_learning_rate` (with Muon, also `matrix_learning_rate`). Last good '
+        f'Training diverged {found}. Lower `initial_learning_rate` (with Muon, also `matrix_learning_rate`). Last good '
         f'checkpoint: {saved}'
     )
 

@@ -231,13 +231,20 @@ def session(job, run, step, saver, queue):
     creator = tf.train.ChiefSessionCreator(
         scaffold, '', job.session_config, checkpoint_filename_with_path=run.restored_path(saver)
     )
-    session_hooks = [  # TensorFlow calls them in this order.
+    session_hooks = [  # TensorFlow calls them in this order, before and after each step.
+        # Stop after the last step.
         tf.train.StopAtStepHook(last_step=last_step),
-        # Before the first step: fill the shuffle queue; a deterministic run repeats its input.
+        # Before the first step, fill the shuffle queue, and show the progress.
         hooks.QueueFillHook(stop_request),
+        # In a deterministic run, skip the batches of the steps before the checkpoint.
         hooks.ReplayHook(queue, job.replayed_batches, tf.train.get_global_step(), stop_request),
-        *step_hooks(job, run, step, saver),
+        # Stop at a loss or gradient that is not finite, before a hook prints or saves it.
+        *nan_hooks(step),
+        # Print log lines; write summaries, checkpoints and a trace.
+        *output_hooks(job, run, step, saver),
+        # Evaluate every --eval_every steps.
         evaluation,
+        # Stop after a signal.
         hooks.StopOnSignalHook(stop_request),
     ]
     with translate_divergence(run), stop_request, tf.train.MonitoredSession(
@@ -249,53 +256,43 @@ def session(job, run, step, saver, queue):
         tensorboard.write(run.summary_writer, [tensorboard.run_end_summary()], last_step)
 
 
-def step_hooks(job, run, step, saver):
-    """Return the hooks around each step that all trainers have.
+def nan_hooks(step):
+    """Return the hooks that stop training at a loss or gradient that is not finite.
 
-    Args:
-      job: a Job.
-      run: a Run; None for a worker that is not the chief, which writes no files.
-      step: a Step.
-      saver: a tf.train.Saver.
+    Max pooling on the CPU ignores NaN, so a gradient can be wrong although the loss is finite.
+    tf.train.NanTensorHook stops at NaN only, so an infinite number becomes NaN.
     """
-    settings, run_length = job.settings, job.run_length
-    found = [
-        # These precede all hooks that print or save. Max pooling on the CPU ignores NaN, so a
-        # gradient can be wrong although the loss is finite.
-        tf.train.NanTensorHook(_nan_unless_finite(step.loss)),
-        tf.train.NanTensorHook(_nan_unless_finite(step.gradient_norm)),
+    return [
+        tf.train.NanTensorHook(tf.where(tf.is_finite(x), x, float('nan')))
+        for x in (step.loss, step.gradient_norm)
     ]
-    if run:
-        writer = run.summary_writer
-        start = tensorboard.run_start_summaries(run.plan, run.record)
-        tensorboard.write(writer, start, run.saved_step)
-        save = tf.train.CheckpointSaverHook(
-            run.directory,
-            save_steps=settings.save_checkpoint_steps,
-            saver=saver,
-            listeners=[hooks.SaveListener(run)],
-        )
-        if hasattr(save, '_set_steps_per_run'):
-            # Otherwise TensorFlow 2 reads the step in a session run of its own after each step.
-            save._set_steps_per_run(1)
-        # TensorFlow compares the interval with the steps after one more step.
-        interval = max(1, settings.save_summaries_steps - run_length.steps_per_execution + 1)
-        summaries = hooks.SummaryHook(interval, summary_writer=writer, summary_op=step.summary_op)
-        found += [
-            summaries,
-            hooks.LoggingHook(step, run_length, settings, writer, summaries),
-            # It also saves the initial weights, as step 0, and writes the graph for TensorBoard.
-            save,
-            hooks.ProfilerHook(step, run, run_length, settings.profile_step),
-        ]
-    else:
-        found.append(hooks.LoggingHook(step, run_length, settings))
-    return found
 
 
-def _nan_unless_finite(x):
-    """Return x, or NaN if x is infinite: tf.train.NanTensorHook stops at NaN only."""
-    return tf.where(tf.is_finite(x), x, float('nan'))
+def output_hooks(job, run, step, saver):
+    """Return the hooks that print and write; see `session`."""
+    settings, run_length, writer = job.settings, job.run_length, run.summary_writer
+    start = tensorboard.run_start_summaries(run.plan, run.record)
+    tensorboard.write(writer, start, run.saved_step)
+    # TensorFlow compares the interval with the steps after one more step.
+    interval = max(1, settings.save_summaries_steps - run_length.steps_per_execution + 1)
+    summaries = hooks.SummaryHook(interval, summary_writer=writer, summary_op=step.summary_op)
+    save = tf.train.CheckpointSaverHook(
+        run.directory,
+        save_steps=settings.save_checkpoint_steps,
+        saver=saver,
+        listeners=[hooks.SaveListener(run)],
+    )
+    if hasattr(save, '_set_steps_per_run'):
+        # Otherwise TensorFlow 2 reads the step in a session run of its own after each step.
+        save._set_steps_per_run(1)
+    return [
+        summaries,
+        # The log line. It also writes what the summaries of TensorFlow lack.
+        hooks.LoggingHook(step, run_length, settings, writer, summaries),
+        # It also saves the initial weights, as step 0, and writes the graph for TensorBoard.
+        save,
+        hooks.ProfilerHook(step, run, run_length, settings.profile_step),
+    ]
 
 
 @contextlib.contextmanager

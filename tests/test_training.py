@@ -138,7 +138,7 @@ def test_a_loss_or_gradient_that_is_not_finite(tmp_path, data_dir, capsys, finit
             save_summaries_steps=5,
         )
     assert str(error.value) == (
-        'Training diverged: the loss or a gradient is not finite. '
+        'Training diverged because the loss or a gradient is not finite. '
         'Lower `initial_learning_rate` (with Muon, also `matrix_learning_rate`). '
         f'Last good checkpoint: {tmp_path / "model.ckpt-20"}'
     )

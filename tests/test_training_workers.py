@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import training
+from cifar10 import hooks, training
 from cifar10.config import RunLength
 from cifar10.distributed.stop_hook import StopAtStepHook
 from cifar10.runs.run import open_run
@@ -40,8 +40,13 @@ def _run_steps(step, job, run=None):
     saver, runs = tf.train.Saver(max_to_keep=0), 0
     local_steps = _LocalSteps(job.run_length.steps_per_execution - 1)
     stop = StopAtStepHook(step, job.run_length.last_step)
+    outputs = (
+        training.output_hooks(job, run, step, saver)
+        if run
+        else [hooks.LoggingHook(step, job.run_length, job.settings)]
+    )
     with training.translate_divergence(run), tf.train.SingularMonitoredSession(
-        [local_steps, stop, *training.step_hooks(job, run, step, saver)]
+        [local_steps, stop, *training.nan_hooks(step), *outputs]
     ) as session:
         while not session.should_stop():
             session.run(step.train_op)

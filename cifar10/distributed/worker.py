@@ -336,8 +336,12 @@ class Worker(tf.train.SessionRunHook):
             StopAtStepHook(step, job.run_length.last_step),
             hooks.QueueFillHook(stop_request),
             replay,
-            *training.step_hooks(job, run, step, saver),
-            *([evaluation] if run else []),
+            *training.nan_hooks(step),
+            *(
+                [*training.output_hooks(job, run, step, saver), evaluation]
+                if run
+                else [hooks.LoggingHook(step, job.run_length, job.settings)]
+            ),
             hooks.StopOnSignalHook(stop_request),
         ]
         # Workers that are not the chief have nothing to save: a signal ends them immediately.
@@ -356,9 +360,8 @@ class Worker(tf.train.SessionRunHook):
         if run:
             evaluation.evaluate_last()
             if not stop_request.received_signal:
-                run.summary_writer.add_summary(
-                    tensorboard.run_end_summary(), job.run_length.last_step
-                )
+                end = tensorboard.run_end_summary()
+                tensorboard.write(run.summary_writer, [end], job.run_length.last_step)
         return stop_request.received_signal
 
     def after_create_session(self, session, coord):

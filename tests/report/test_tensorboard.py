@@ -75,7 +75,7 @@ def test_runs_in_one_directory_compare(runs):
 
 def test_a_resumed_run_is_one_row(tmp_path, data_dir):
     """The run writes its end when it is complete, not when it diverges."""
-    with pytest.raises(UserError, match='^Training diverged: '):
+    with pytest.raises(UserError, match='^Training diverged because '):
         small_run.train(tmp_path / 'run', data_dir, 5, save_checkpoint_steps=2, bad_step=4)
     (row,) = _hparams(tmp_path).values()
     assert sorted(row) == [metadata.EXPERIMENT_TAG, metadata.SESSION_START_INFO_TAG]
