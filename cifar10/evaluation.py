@@ -42,7 +42,9 @@ class Evaluator:
         self._num_examples = num_examples or num_present
         if self._num_examples > num_present:
             raise UserError(
-                f'`num_examples={num_examples}` is more than the {num_present} existing examples: leave it out to evaluate all'
+                f'{{num_examples}}={num_examples} is more than the {num_present} existing examples',
+                'leave it out to evaluate all',
+                'num_examples',
             )
         self._num_views = num_views
         self._config = machine.session_config(
@@ -108,26 +110,25 @@ class Evaluator:
         missing = self._num_examples
         coord = tf.train.Coordinator()
         threads = tf.train.start_queue_runners(session, coord)
-        with cifar10_input.translate_errors(self._split):
-            try:
-                while missing > 0:
-                    labels, images, log_probabilities = [
-                        values[:missing] for values in session.run(self._batch)
-                    ]
-                    batch = Metrics(labels, log_probabilities)
-                    mistakes += batch.mistakes(images, self._num_examples - missing)
-                    mistakes.sort(key=lambda mistake: -mistake.probability)
-                    del mistakes[24:]  # The figures show 24.
-                    batches.append(batch)
-                    missing -= batch.num_examples
-                coord.request_stop()
-                # join raises the errors of the threads, except OutOfRangeError at the end of data.
-                coord.join(threads)
-            except tf.errors.OpError:
-                coord.raise_requested_exception()  # the thread's error is the cause
-                raise
-            finally:
-                coord.request_stop()
+        try:
+            while missing > 0:
+                labels, images, log_probabilities = [
+                    values[:missing] for values in session.run(self._batch)
+                ]
+                batch = Metrics(labels, log_probabilities)
+                mistakes += batch.mistakes(images, self._num_examples - missing)
+                mistakes.sort(key=lambda mistake: -mistake.probability)
+                del mistakes[24:]  # The figures show 24.
+                batches.append(batch)
+                missing -= batch.num_examples
+            coord.request_stop()
+            # join raises the errors of the threads, except OutOfRangeError at the end of data.
+            coord.join(threads)
+        except tf.errors.OpError:
+            coord.raise_requested_exception()  # the thread's error is the cause
+            raise
+        finally:
+            coord.request_stop()
         return Metrics(*map(np.concatenate, zip(*batches))), mistakes
 
 
@@ -228,8 +229,9 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
             return
         if is_over and last is None:
             raise UserError(
-                f'No checkpoint was found in {checkpoint_dir} within {int(timeout_secs)} seconds: train there first, or give a '
-                'longer `timeout_secs`'
+                f'No checkpoint was found in {checkpoint_dir} within {int(timeout_secs)} seconds',
+                'train there first, or give a longer {timeout_secs}',
+                'timeout_secs',
             )
         if is_over:
             print(f'No new checkpoint in {checkpoint_dir} for {int(waited)} seconds')

@@ -1,6 +1,5 @@
 """Queue-based input pipeline: reading, shuffling, prefetching, evaluation input."""
 
-import contextlib
 import os
 import types
 from typing import NamedTuple
@@ -8,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, errors
+from cifar10 import distortions
 from cifar10.config import (
     CLASSIC,
     DEPTH,
@@ -29,7 +28,6 @@ SHUFFLE_QUEUE_MIN = 'shuffle_queue_min'  # ints, records
 QUEUE_FILL = 'queue_fill'  # float scalar tensors, 0 to 1, named after the queue
 
 MIN_FRACTION_OF_EXAMPLES_IN_QUEUE = 0.4
-_CHANGED = 'because a data file has changed'
 
 
 class Shard(NamedTuple):
@@ -154,7 +152,8 @@ def _read_records(filename_queue, split, shard=Shard()):
     for path, length in zip(paths, lengths):
         if length < shard.num_shards:
             raise UserError(
-                f'{path} has {length} examples, too few for {shard.num_shards} workers: start fewer workers, or give more data'
+                f'{path} has {length} examples, too few for {shard.num_shards} workers',
+                'start fewer workers, or give more data',
             )
     # The block size must divide the length of each file, or the reader would lose the last records.
     # If no size gives equal shards, a block is one record. Then the shards differ by at most one
@@ -173,33 +172,14 @@ def _read_records(filename_queue, split, shard=Shard()):
 def check_labels(labels, num_classes):
     """Return the labels, int32 [n], with an assertion that all are below `num_classes`.
 
-    The assertion fails if a file changed after its verification; see `translate_errors`. Without
-    the assertion, a GPU would compute NaN.
+    The assertion fails if a file changed after its verification. Without it, a GPU would compute
+    NaN.
     """
     with tf.device('/cpu:0'), tf.name_scope('check_labels'):
-        message = f'a label is outside 0 to {num_classes - 1}, {_CHANGED}'
+        message = f'a label is outside 0 to {num_classes - 1}, because a data file has changed'
         check = tf.debugging.Assert(tf.reduce_max(labels) < num_classes, [message])
         with tf.control_dependencies([check]):
             return tf.identity(labels)
-
-
-def is_data_error(error, split):
-    """Return True if a tf.errors.OpError is about the files of a Split."""
-    message = errors.one_line_message(error)
-    return _CHANGED in message or any(path in message for path in split.paths)
-
-
-@contextlib.contextmanager
-def translate_errors(split):
-    """Translate TensorFlow's errors about the files of a Split in the block to UserError."""
-    try:
-        yield
-    except tf.errors.OpError as error:
-        if not is_data_error(error, split):
-            raise
-        raise UserError(
-            f'{errors.one_line_message(error)}: restore the data in {os.path.dirname(split.paths[0])}, and start again'
-        )
 
 
 def prefetch_queue(images, labels, capacity, num_threads=1):

@@ -6,7 +6,7 @@ from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import __version__, input as cifar10_input, optimizer, placement
+from cifar10 import __version__, optimizer, placement
 from cifar10.config import (
     CLASSIC,
     NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
@@ -222,23 +222,16 @@ def session(job, run, saver, hooks, settings=None):
       settings: a SessionSettings; None for a single process.
 
     Raises:
-      UserError: the checkpoint does not fit, a data file is removed or changed, or a hook raises
-        it.
+      UserError: the checkpoint does not fit, or a hook raises it.
     """
     settings = settings or SessionSettings(job.session_config, '', True)
     init_op = None if settings.initializes_variables else tf.no_op()
     init_fn = run.init_fn() if run and settings.initializes_variables else None
     scaffold = tf.train.Scaffold(init_op=init_op, init_fn=init_fn, saver=saver)
-    with cifar10_input.translate_errors(job.dataset.train), tf.train.SingularMonitoredSession(
+    with tf.train.SingularMonitoredSession(
         hooks, scaffold, settings.master, settings.config, stop_grace_period_secs=10
     ) as monitored:
-        try:
-            yield monitored
-        except tf.errors.OpError as error:
-            if not cifar10_input.is_data_error(error, job.dataset.train):
-                raise
-            # Without an exception, the hooks save a checkpoint. Then the session raises the error
-            # of its queue thread.
+        yield monitored
 
 
 def end_run(run, last_step, stop_signal):

@@ -117,14 +117,3 @@ def test_inputs_run_on_the_cpu(data_dir, graph):
 def test_missing_files_are_named(tmp_path, build, name):
     with pytest.raises(UserError, match=f'{name} is missing'):
         build(str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    'message, expected', [('{}: gone', UserError), ('no memory', tf.errors.NotFoundError)]
-)
-def test_errors_about_the_data(data_dir, message, expected):
-    """Only they are translated."""
-    split = dataset.read(data_dir).train
-    error = tf.errors.NotFoundError(None, None, message.format(split.paths[3]))
-    with pytest.raises(expected), cifar10_input.translate_errors(split):
-        raise error

@@ -278,7 +278,8 @@ def _append(out, content):
         out.write(content)
     except OSError as error:
         raise UserError(
-            f'Cannot write {out.name} ({error.strerror}): make room there; the next start resumes the download'
+            f'Cannot write {out.name} ({error.strerror})',
+            'make room there; the next start resumes the download',
         )
 
 
@@ -296,7 +297,8 @@ def _make_partial(path):
             pass
     except OSError as error:
         raise UserError(
-            f'Cannot write {path}.part ({error.strerror}): make room there, make the directory writable, or give another one'
+            f'Cannot write {path}.part ({error.strerror})',
+            'make room there, make the directory writable, or give another one',
         )
     for leftover in sorted(glob.glob(glob.escape(path) + '.part*'), key=_size):
         with contextlib.suppress(OSError):  # Another process has been faster.
