@@ -104,7 +104,7 @@ def find_images(images_dir, test_fraction, seed):
         dataset.check_class_names(class_names)
     except ValueError as error:
         raise UserError(
-            f'The folders of {top} cannot be classes: {error}',
+            f'The folders of {top} cannot be classes ({error})',
             'make one folder of images per class',
         )
     train, test = [], _test_images(test_dir, class_names) if test_dir else []
