@@ -76,8 +76,11 @@ class NanHook(session_hooks.FetchingHook):
         variables = ', '.join(sorted(name for name in is_finite if not is_finite[name])) or 'none'
         saved = self._run.newest_checkpoint() if self._run else 'the one of the chief'
         return UserError(
-            f'{found}variables: {variables}. Lower `initial_learning_rate` (with Muon, also `matrix_learning_rate`). Last good '
-            f'checkpoint: {saved}'
+            f'{found}variables: {variables}. Lower {{initial_learning_rate}} (with Muon, also {{matrix_learning_rate}}). Last good '
+            f'checkpoint: {saved}',
+            None,
+            'initial_learning_rate',
+            'matrix_learning_rate',
         )
 
 

@@ -95,13 +95,13 @@ class Lock:
       is_held: True if the lock was acquired; False on a system without locks.
     """
 
-    def __init__(self, path, busy_message=None):
-        """Set the directory, and the UserError's message if another process holds the lock.
+    def __init__(self, path, busy_error=None):
+        """Set the directory, and the UserError to raise if another process holds the lock.
 
-        Without a message, __enter__ waits for that process. If the lock file cannot be written, it
+        Without an error, __enter__ waits for that process. If the lock file cannot be written, it
         continues without the lock.
         """
-        self._path, self._busy_message = path, busy_message
+        self._path, self._busy_error = path, busy_error
         self._directory = None  # file descriptor
         self._cleanup = contextlib.ExitStack()
         self.is_held = False
@@ -151,7 +151,7 @@ class Lock:
             # permission to write.
             with contextlib.suppress(OSError):
                 return os.open(LOCK_FILE, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._directory)
-            if self._busy_message:
+            if self._busy_error:
                 raise UserError(
                     f'Cannot write {os.path.join(self._path, LOCK_FILE)} ({error.strerror}): make room there, make it '
                     'writable, or give another directory'
@@ -171,8 +171,8 @@ class Lock:
                     fcntl.flock(file, fcntl.LOCK_UN)
                     time.sleep(0.01)
         except BlockingIOError:
-            if self._busy_message:
-                raise UserError(self._busy_message)
+            if self._busy_error:
+                raise self._busy_error
             print(f'Waiting for another process in {self._path}', flush=True)
             fcntl.flock(file, fcntl.LOCK_EX)
             return True

@@ -57,7 +57,7 @@ def read_json(path, validate, hint):
         with open(path, encoding='utf-8') as file:
             return validate(json.load(file))
     except (OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f'{path} is damaged ({errors.reason(error)}): {hint}')
+        raise UserError(f'{path} is damaged ({errors.reason(error)})', hint)
 
 
 def open_new(path):
@@ -102,7 +102,7 @@ def atomic_write(path, content, hint):
             new.write(content)
         os.replace(new.name, path)
     except OSError as error:
-        raise UserError(f'Cannot write {path} ({error.strerror}): {hint}')
+        raise UserError(f'Cannot write {path} ({error.strerror})', hint)
     finally:
         if new:
             with contextlib.suppress(OSError):

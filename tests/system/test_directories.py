@@ -8,6 +8,7 @@ import types
 
 import pytest
 
+from cifar10.errors import UserError
 from cifar10.system import directories
 from tests.helpers import faults, locks, messages
 from tests.helpers.special_files import ABANDONED, ELSEWHERE
@@ -88,9 +89,9 @@ def test_a_directory_that_is_put_back(tmp_path):
 @locks.needed
 def test_one_holds_the_lock(tmp_path):
     path, before = str(tmp_path), len(os.listdir('/dev/fd'))
-    with pytest.raises(ZeroDivisionError), directories.Lock(path, 'in use') as lock:
+    with pytest.raises(ZeroDivisionError), directories.Lock(path, UserError('in use')) as lock:
         assert lock.is_held and directories.is_locked(path)
-        with messages.raises('^in use$'), directories.Lock(path, 'in use'):
+        with messages.raises('^in use$'), directories.Lock(path, UserError('in use')):
             pass
         1 / 0  # noqa: B018
     assert not directories.is_locked(path) and len(os.listdir('/dev/fd')) == before
@@ -112,14 +113,14 @@ def test_the_lock_excludes_another_machine(tmp_path, monkeypatch):
     with locks.process(locks.NFS + HOLD, str(tmp_path)) as holder:
         assert holder.stdout.readline() == 'held\n'
         locks.be_on_nfs(monkeypatch)
-        with messages.raises('^in use$'), directories.Lock(str(tmp_path), 'in use'):
+        with messages.raises('^in use$'), directories.Lock(str(tmp_path), UserError('in use')):
             pass
         assert directories.is_locked(str(tmp_path))
         holder.kill()
         holder.wait()
     assert os.listdir(str(tmp_path)) == [directories.LOCK_FILE]  # left by the killed process
     assert directories.is_empty(str(tmp_path)) and not directories.is_locked(str(tmp_path))
-    with directories.Lock(str(tmp_path), 'in use') as lock:
+    with directories.Lock(str(tmp_path), UserError('in use')) as lock:
         assert lock.is_held
     assert os.listdir(str(tmp_path)) == []
 
@@ -149,7 +150,7 @@ def test_the_question_does_not_refuse_a_trainer(tmp_path, monkeypatch):
 
         clock = types.SimpleNamespace(sleep=wait)
         monkeypatch.setattr(directories, 'time', clock, raising=False)
-        with directories.Lock(str(tmp_path), 'in use') as lock:
+        with directories.Lock(str(tmp_path), UserError('in use')) as lock:
             assert lock.is_held and answers == ['False\n']
 
 
@@ -176,7 +177,7 @@ def test_the_file_of_the_former_holder_is_not_used(tmp_path, monkeypatch):
         return flock(file, operation)
 
     monkeypatch.setattr(directories.fcntl, 'flock', release_and_lock)
-    with directories.Lock(path, 'in use'):
+    with directories.Lock(path, UserError('in use')):
         assert directories.is_locked(path)
     assert os.listdir(path) == []
 
@@ -193,10 +194,10 @@ def test_the_file_of_a_killed_process_of_another_user(tmp_path, monkeypatch):
         return open_file(name, flags, *args, **kwargs)
 
     monkeypatch.setattr(os, 'open', open_as_another_user)
-    with directories.Lock(path, 'in use') as lock:
+    with directories.Lock(path, UserError('in use')) as lock:
         assert lock.is_held and directories.is_locked(path)
         with messages.raises('^in use$'):
-            directories.Lock(path, 'in use').__enter__()
+            directories.Lock(path, UserError('in use')).__enter__()
 
 
 @locks.needed
@@ -204,7 +205,7 @@ def test_a_lock_file_that_cannot_be_written(tmp_path):
     """A trainer is refused. A writer of data does not need the lock."""
     (tmp_path / directories.LOCK_FILE).symlink_to('elsewhere')
     with messages.raises(f'^Cannot write {tmp_path}/.cifar10.lock \\(.*: make '):
-        directories.Lock(str(tmp_path), 'in use').__enter__()
+        directories.Lock(str(tmp_path), UserError('in use')).__enter__()
     with directories.Lock(str(tmp_path)) as lock:
         assert not lock.is_held
     assert os.listdir(str(tmp_path)) == [directories.LOCK_FILE]
@@ -222,14 +223,14 @@ def test_a_directory_that_is_moved_meanwhile(tmp_path, monkeypatch):
 
     monkeypatch.setattr(directories.fcntl, 'flock', move_and_lock)
     complaint = f'^{tmp_path}/run has just been moved or removed by another process: start again$'
-    with messages.raises(complaint), directories.Lock(str(tmp_path / 'run'), 'in use'):
+    with messages.raises(complaint), directories.Lock(str(tmp_path / 'run'), UserError('in use')):
         pass
 
 
 def test_a_system_without_locks(tmp_path, monkeypatch):
     monkeypatch.setattr(directories, 'fcntl', None)
     for _ in range(2):
-        with directories.Lock(str(tmp_path), 'in use') as lock:
+        with directories.Lock(str(tmp_path), UserError('in use')) as lock:
             lock.check()
             assert not lock.is_held and not directories.is_locked(str(tmp_path))
 
