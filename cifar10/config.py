@@ -98,7 +98,7 @@ class HParams:
     )
     matrix_weight_decay: float = setting(
         0.75,
-        'Weight decay of the hidden layers per step, as a multiple of their learning rate; without effect with `matrix_weight_rms`',
+        'Weight decay of the hidden layers per step, as a multiple of their learning rate; without effect with --matrix_weight_rms',
         low=0,
         high=_HUGE,
         only_with=('optimizer', ['muon']),
@@ -126,7 +126,7 @@ class HParams:
     )
     warmup_epochs: float = setting(
         0.0,
-        'Epochs of warm-up. If only `epochs` is given, it scales the default',
+        'Epochs of warm-up. If only --epochs is given, it scales the default',
         low=0,
         high=_HUGE,
         only_with=('schedule', ['linear']),
@@ -258,12 +258,12 @@ class RunSettings:
         False,
         'Also keep the checkpoint with the best precision on the test images, as best.ckpt-STEP. The best of several '
         'precisions is partly luck: choose with a data set of `cifar10_dataset.py holdout`, then evaluate once on the '
-        'test images. Without `eval_every`, the evaluations are as often as the checkpoints',
+        'test images. Without --eval_every, the evaluations are as often as the checkpoints',
     )
     target_precision: Optional[float] = setting(
         None,
         'Stop after the first evaluation with this precision on the test images, and print the seconds of training. '
-        'Without `eval_every`, the evaluations are as often as the checkpoints. Not in a cluster',
+        'Without --eval_every, the evaluations are as often as the checkpoints. Not in a cluster',
         low=_TINY,
         high=1,
     )
@@ -276,14 +276,14 @@ class RunSettings:
     seed: Optional[int] = setting(
         None,
         'Seed of initial values and distortions. The order of the examples depends on the timing of '
-        'threads, unless `deterministic` is set',
+        'threads, unless --deterministic is set',
         low=0,
         high=_MAX_INT,
     )
     deterministic: bool = setting(
         False,
         'Make runs of the same command on one machine equal, bit for bit, also if they are stopped and resumed. Needs '
-        '`seed`; CPU only',
+        '--seed; CPU only',
     )
     log_device_placement: bool = setting(False, 'Print the device of every operation')
 

@@ -1,35 +1,39 @@
-"""UserError, warnings, failed outputs of a run, one-line messages."""
+"""UserError, warnings, failed outputs of a run, causes of errors."""
 
 import contextlib
-import errno
 import os
 import re
 import sys
 
-# Prefixes of uninformative lines in TensorFlow's messages.
-_BOILERPLATE_PREFIXES = (
-    'Graph execution error',
-    'Detected at node',
-    'Node:',
-    'File "',
-    '[[',
-    '2 root',
-    '(0)',
-    '(1)',
-    'Original stack',
-    '====',
-    'From /job:',
-    'UNAVAILABLE: From /job:',
-    'Additional GRPC',
-)
-_OS_ERROR_MESSAGES = {os.strerror(number) for number in errno.errorcode}
+# TensorFlow puts these lines before the message of an operation.
+_PLACE = re.compile(r"(?s)Graph execution error:.*\nNode: '[^\n]*\n|From /job:[^\n]*\n")
 
 
 class UserError(Exception):
     """Error of the user, with cause and remedy in one line.
 
     The scripts print the line and exit with status 1, as for an OSError. A bug keeps its traceback.
+
+    Attributes:
+      cause: the cause.
+      remedy: the remedy; None if the cause says all.
+      parameters: the names of the parameters that cause and remedy have in braces, such as {seed}.
+        The command line shows them as flags.
     """
+
+    def __init__(self, cause, remedy=None, *parameters):
+        super().__init__(cause, remedy, *parameters)  # the arguments, for pickle
+        self.cause, self.remedy, self.parameters = cause, remedy, parameters
+
+    def line(self, style='`{}`'):
+        """Return the line with the parameters' names in a style, such as '--{}' for flags."""
+        line = f'{self.cause}: {self.remedy}' if self.remedy else self.cause
+        for name in self.parameters:  # str.format would fail at a path with braces.
+            line = line.replace(f'{{{name}}}', style.format(name))
+        return line
+
+    def __str__(self):
+        return self.line()
 
     def _render_traceback_(self):  # Jupyter shows these lines instead of a traceback.
         return [f'UserError: {self}']
@@ -51,23 +55,6 @@ def warn(message):
 
 
 def reason(error):
-    """Return the cause of an error, without the path of the file."""
-    message = getattr(error, 'strerror', None) or one_line_message(error)
-    last = message.rsplit('; ', 1)[-1]  # TensorFlow: 'PATH; No space left on device'
-    return last if last in _OS_ERROR_MESSAGES else message
-
-
-def one_line_message(error):
-    """Return the first informative line of an error's message."""
-    lines = [part.strip() for part in getattr(error, 'message', str(error)).splitlines()]
-    message_lines = [
-        part
-        for before, part in zip([''] + lines, lines)
-        # The line after 'File "' is source code.
-        if part and not part.startswith(_BOILERPLATE_PREFIXES) and not before.startswith('File "')
-    ]
-    return (
-        re.sub(r'^assertion failed: \[(.*)\]$', r'\1', message_lines[0])
-        if message_lines
-        else type(error).__name__
-    )
+    """Return the cause of an error in one line, without the place in the graph or program."""
+    message = getattr(error, 'strerror', None) or getattr(error, 'message', None) or str(error)
+    return _PLACE.sub('', message).strip().split('\n')[0] or type(error).__name__

@@ -43,7 +43,9 @@ class Evaluator:
         self._num_examples = num_examples or num_present
         if self._num_examples > num_present:
             raise UserError(
-                f'`num_examples={num_examples}` is more than the {num_present} existing examples: leave it out to evaluate all'
+                f'{{num_examples}}={num_examples} is more than the {num_present} existing examples',
+                'leave it out to evaluate all',
+                'num_examples',
             )
         self._num_views = num_views
         self._config = machine.session_config(
@@ -228,8 +230,9 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
             return
         if is_over and last is None:
             raise UserError(
-                f'No checkpoint was found in {checkpoint_dir} within {int(timeout_secs)} seconds: train there first, or give a '
-                'longer `timeout_secs`'
+                f'No checkpoint was found in {checkpoint_dir} within {int(timeout_secs)} seconds',
+                'train there first, or give a longer {timeout_secs}',
+                'timeout_secs',
             )
         if is_over:
             print(f'No new checkpoint in {checkpoint_dir} for {int(waited)} seconds')

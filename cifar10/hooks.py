@@ -295,8 +295,10 @@ def divergence_error(found, run):
     """Return the UserError of a diverged run; `run` is a Run, or None for another worker."""
     saved = run.newest_checkpoint() if run else 'the one of the chief'
     return UserError(
-        f'Training diverged {found}. Lower `initial_learning_rate` (with Muon, also `matrix_learning_rate`). Last good '
-        f'checkpoint: {saved}'
+        f'Training diverged {found}. The last good checkpoint is {saved}',
+        'lower {initial_learning_rate} (with Muon, also {matrix_learning_rate})',
+        'initial_learning_rate',
+        'matrix_learning_rate',
     )
 
 

@@ -108,7 +108,7 @@ def check():
     """Compare the operations of the trainers with NumPy."""
     for flag in FLAGS.get_key_flags_for_module(sys.argv[0]):
         if flag.present and flag.name not in CHECK_FLAGS:
-            raise UserError(f'--{flag.name} has no effect on check: leave it out')
+            raise UserError(f'--{flag.name} has no effect on check', 'leave it out')
     threads = training.requested_threads(training_flags.settings_from_flags())
     num_gpus = len(tf.config.experimental.list_physical_devices('GPU'))
     print(program.versions())
@@ -122,11 +122,12 @@ def main(subcommand):
         check()
         return
     if FLAGS['trace_file'].present and subcommand != 'profile':
-        raise UserError(f'--trace_file has no effect on {subcommand}: leave it out')
+        raise UserError(f'--trace_file has no effect on {subcommand}', 'leave it out')
     is_usual = (FLAGS.devices_per_tower, FLAGS.variable_strategy) == (1, 'cpu')
     if not is_usual and (subcommand != 'towers' or FLAGS.baseline):
         raise UserError(
-            '--devices_per_tower and --variable_strategy need the subcommand towers without --baseline: leave them out'
+            '--devices_per_tower and --variable_strategy need the subcommand towers without --baseline',
+            'leave them out',
         )
     if FLAGS.json_file is not None:
         files.check_writable(FLAGS.json_file)
@@ -135,7 +136,7 @@ def main(subcommand):
     if subcommand == 'towers' and FLAGS.batch_size % 4:
         raise UserError('--batch_size must be a multiple of 4, because four towers share the batch')
     if subcommand == 'distributed' and FLAGS.baseline:
-        raise UserError('distributed has no baseline: leave out --baseline')
+        raise UserError('distributed has no baseline', 'leave out --baseline')
     settings = benchmark_settings(subcommand)
     # A signal ends the child processes and removes their files.
     with signals.RaiseOnSignal():

@@ -41,7 +41,8 @@ def download_published():
     """Download CIFAR-10 or CIFAR-100, unless it exists."""
     if FLAGS.dataset == 'synthetic':
         raise UserError(
-            '--dataset=synthetic cannot be downloaded: use the command synthetic, or give cifar10 or cifar100'
+            '--dataset=synthetic cannot be downloaded',
+            'use the command synthetic, or give cifar10 or cifar100',
         )
     print_counts(data_flags.obtain(FLAGS.dataset))
 
@@ -50,7 +51,8 @@ def synthetic():
     """Generate the synthetic data set, unless it exists."""
     if FLAGS['dataset'].present and FLAGS.dataset != 'synthetic':
         raise UserError(
-            f'--dataset={FLAGS.dataset} cannot be generated: use the command download, or leave it out'
+            f'--dataset={FLAGS.dataset} cannot be generated',
+            'use the command download, or leave it out',
         )
     print_counts(data_flags.obtain('synthetic'))
 
@@ -63,13 +65,15 @@ def convert(source, out):
     published_data_set = published.find(source)
     if published_data_set is None and os.path.isfile(source):
         raise UserError(
-            f'{source} is not the archive of CIFAR-10 or CIFAR-100: give a good copy, or a directory of images'
+            f'{source} is not the archive of CIFAR-10 or CIFAR-100',
+            'give a good copy, or a directory of images',
         )
     if published_data_set:
         for name in ('test_fraction', 'seed', 'strict'):
             if FLAGS[name].present:
                 raise UserError(
-                    f'--{name} has no effect, because {source} is {published_data_set.name}: leave it out'
+                    f'--{name} has no effect, because {source} is {published_data_set.name}',
+                    'leave it out',
                 )
         with signals.RaiseOnSignal():
             download.convert(published_data_set, source, out)
@@ -184,7 +188,7 @@ def main(command, *arguments):
     function, _, used = COMMANDS[command]
     for name in sorted({name for _, _, names in COMMANDS.values() for name in names}):
         if FLAGS[name].present and name not in used:
-            raise UserError(f'--{name} has no effect on {command}: leave it out')
+            raise UserError(f'--{name} has no effect on {command}', 'leave it out')
     return function(*arguments)
 
 

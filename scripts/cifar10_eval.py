@@ -90,7 +90,7 @@ def check_flags():
     if FLAGS.run_once or FLAGS.checkpoint != 'latest':
         data_flags.check_checkpoint_exists()
     if FLAGS.figures_dir and not figures.is_available():
-        raise UserError('--figures_dir needs matplotlib: pip install matplotlib')
+        raise UserError('--figures_dir needs matplotlib', 'pip install matplotlib')
 
 
 program.parse(__name__, define_flags, check_flags)

@@ -50,10 +50,12 @@ def define_flags():
 def check_flags():
     """Raise UserError if flags contradict each other."""
     if FLAGS.json and FLAGS.csv:
-        raise UserError('--json and --csv exclude each other: give one of them')
+        raise UserError('--json and --csv exclude each other', 'give one of them')
     for name in ('checkpoint_dir', 'checkpoint', 'num_views'):
         if FLAGS.saved_model_dir and FLAGS[name].present:
-            raise UserError(f'--{name} has no effect with --saved_model_dir: leave out one of them')
+            raise UserError(
+                f'--{name} has no effect with --saved_model_dir', 'leave out one of them'
+            )
     if FLAGS.saved_model_dir:
         directories.check_exists(
             FLAGS.saved_model_dir,

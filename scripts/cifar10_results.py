@@ -48,7 +48,7 @@ def parse_runs(texts):
       UserError: there is no run, or one is malformed.
     """
     if not texts:
-        raise UserError('--runs is missing: give NAME:TRAIN_DIR:EVAL_DIR')
+        raise UserError('--runs is missing', 'give NAME:TRAIN_DIR:EVAL_DIR')
     for text in texts:
         if text.count(':') != 2 or not all(text.split(':')):
             raise UserError(

@@ -1,6 +1,7 @@
-"""Errors of TensorFlow in one line."""
+"""Errors and warnings in one line."""
 
 import errno
+import pickle
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -14,38 +15,49 @@ def test_a_warning_is_one_line_whatever_names_are_in_it(capsys):
     assert line.endswith(r': a\x1b[31m\nb\udcff.jpg is left out, ' + '\u732b and gr\u00fcn are not')
 
 
-def test_an_error_of_an_operation():
-    missing = tf.io.read_file('/no/such/file', name='reading')
-    with tf.Session() as session, pytest.raises(tf.errors.NotFoundError) as error:
-        session.run(missing)
-    assert 'reading' in error.value.message and '\n' in error.value.message
-    assert errors.one_line_message(error.value) == '/no/such/file; No such file or directory'
-    assert errors.reason(error.value) == 'No such file or directory'
+def test_cause_remedy_and_parameters():
+    """A path may have braces. Another process gets the same error."""
+    error = errors.UserError('No {x} in /a{b}', 'train, or give {seed} or {fresh}', 'seed', 'fresh')
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.cause, copy.remedy, copy.parameters) == (
+        'No {x} in /a{b}',
+        'train, or give {seed} or {fresh}',
+        ('seed', 'fresh'),
+    )
+    assert str(copy) == 'No {x} in /a{b}: train, or give `seed` or `fresh`'
+    assert copy.line('--{}') == 'No {x} in /a{b}: train, or give --seed or --fresh'
+    assert str(errors.UserError('/{} is full')) == '/{} is full'
 
 
-def _exhausted(message):
-    return tf.errors.ResourceExhaustedError(None, None, message)
+def _error_of(build):
+    with tf.Graph().as_default(), tf.Session() as session:
+        try:
+            session.run(build())
+        except tf.errors.OpError as error:
+            return error
 
 
 @pytest.mark.parametrize(
     'error, reason',
     [
-        (_exhausted('\n  Graph execution error:\n\nDetected at node x\n  full \nmore'), 'full'),
         (
-            _exhausted(
-                'Graph execution error:\n\nDetected at node x defined at (most recent call last):\n'
-                '  File "a.py", line 3, in f\n    y = g(x)\nNode: x\nfull'
+            _error_of(lambda: tf.io.read_file('/no/such/file')),
+            '/no/such/file; No such file or directory',
+        ),
+        (
+            _error_of(lambda: tf.debugging.Assert(tf.constant(False), ['x: y'])),
+            'assertion failed: [x: y]',
+        ),
+        (
+            tf.errors.UnavailableError(
+                None, None, 'From /job:ps/replica:0/task:0:\nSocket closed\nAdditional GRPC error'
             ),
-            'full',
+            'Socket closed',
         ),
-        (_exhausted('Graph execution error:\n'), 'ResourceExhaustedError'),
-        (
-            _exhausted('/a; b/model.ckpt-3.data.tempstate17; No space left on device'),
-            'No space left on device',
-        ),
+        (tf.errors.AbortedError(None, None, ''), 'AbortedError'),
         (OSError(errno.EACCES, 'Permission denied', '/a/b'), 'Permission denied'),
         (ValueError('one; two'), 'one; two'),
     ],
 )
-def test_the_line_that_says_something_without_the_path(error, reason):
+def test_the_cause_in_one_line(error, reason):
     assert errors.reason(error) == reason

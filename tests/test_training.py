@@ -139,8 +139,8 @@ def test_a_loss_or_gradient_that_is_not_finite(tmp_path, data_dir, capsys, finit
         )
     assert str(error.value) == (
         'Training diverged because the loss or a gradient is not finite. '
-        'Lower `initial_learning_rate` (with Muon, also `matrix_learning_rate`). '
-        f'Last good checkpoint: {tmp_path / "model.ckpt-20"}'
+        f'The last good checkpoint is {tmp_path / "model.ckpt-20"}: '
+        'lower `initial_learning_rate` (with Muon, also `matrix_learning_rate`)'
     )
     assert messages.log_steps(capsys.readouterr().out)[-1] == '34'
     assert_saved(tmp_path, 20)
@@ -150,8 +150,8 @@ def test_a_loss_or_gradient_that_is_not_finite(tmp_path, data_dir, capsys, finit
 def test_variables_that_are_not_finite(tmp_path, data_dir):
     """The first update overflows; the loss shows it only in the second step."""
     complaint = (
-        'Training diverged at step 1: not finite are weights, weights/ExponentialMovingAverage. Lower .* '
-        f'Last good checkpoint: {tmp_path}/model.ckpt-0$'
+        'Training diverged at step 1: not finite are weights, weights/ExponentialMovingAverage. '
+        f'The last good checkpoint is {tmp_path}/model.ckpt-0: lower '
     )
     with messages.raises(complaint):
         train(

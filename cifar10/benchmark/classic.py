@@ -158,12 +158,14 @@ def train(job, train_dir):
       train_dir: the directory.
 
     Raises:
-      UserError: the directory is not empty or not usable, or a data file is removed or changed.
+      UserError: the directory is not empty or not usable.
     """
     directories.make(train_dir)
     if not directories.is_empty(train_dir):
         raise UserError(
-            f'{train_dir} is not empty, and this script cannot resume a run: give another --train_dir'
+            f'{train_dir} is not empty, and this script cannot resume a run',
+            'give another {train_dir}',
+            'train_dir',
         )
     settings = job.settings
     with tf.Graph().as_default(), tf.device('/cpu:0'):

@@ -162,7 +162,7 @@ def can_compute(type_name, device):
 
 def failure(name, type_name, devices, num_images, error):
     """Return a Comparison for operations that have raised an error."""
-    name = f'{name} fails ({errors.one_line_message(error)})'
+    name = f'{name} fails ({errors.reason(error)})'
     return Comparison(name, type_name, devices, num_images, math.nan, 0.0)
 
 

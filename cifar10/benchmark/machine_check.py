@@ -75,8 +75,9 @@ def run(plans):
     wrong = [line for line in lines if line.startswith('WRONG')]
     if wrong:
         raise UserError(
-            f'{len(wrong)} of {len(lines)} results are WRONG on this machine with TensorFlow {tf.__version__}: {_remedy(wrong)}, and '
-            'report the lines above (docs/versions.md)'
+            f'{len(wrong)} of {len(lines)} results are WRONG on this machine with TensorFlow {tf.__version__}',
+            f'{_remedy(wrong)}, and report the lines above (docs/versions.md)',
+            'compute_dtype',
         )
     print(f'This machine computes right: all {len(lines)} results agree with NumPy')
 
@@ -94,7 +95,7 @@ def summarize(found):
 def _remedy(wrong):
     """Return what avoids the operations of the wrong lines."""
     if all(', bfloat16,' in line for line in wrong):
-        return 'train with `compute_dtype=float32`'
+        return 'train with {compute_dtype}=float32'
     if all(', /gpu:' in line for line in wrong):
         return 'train without these GPUs (CUDA_VISIBLE_DEVICES=0 shows only GPU 0, -1 none)'
     return 'check again with TF_ENABLE_ONEDNN_OPTS=0 in the environment, or with another version of TensorFlow'

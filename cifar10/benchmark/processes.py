@@ -45,17 +45,19 @@ def call_in_new_process(function, *args):
             return result.result()
         except futures.process.BrokenProcessPool:
             raise UserError(
-                'The benchmark process has died: if memory is short, choose a smaller --batch_size'
+                'The benchmark process has died',
+                'if memory is short, choose a smaller {batch_size}',
+                'batch_size',
             )
 
 
 def _call(function, args):
     try:
         return function(*args)
-    except UserError:
+    except (UserError, OSError):
         raise
     except Exception as error:  # TensorFlow's errors cannot be pickled.
-        raise UserError(f'The measurement failed: {errors.one_line_message(error)}')
+        raise UserError(f'The measurement failed: {errors.reason(error)}')
 
 
 def resource_usage():
@@ -109,7 +111,7 @@ def run_trainer(command, min_last_step, terminate_fn=subprocess.Popen.kill):
     if status:
         raise UserError(f'{script} failed')
     if max(logged_steps, default=0) < min_last_step:  # ended by a signal
-        raise UserError(f'{script} was stopped before step {min_last_step}: measure again')
+        raise UserError(f'{script} was stopped before step {min_last_step}', 'measure again')
     return logged_steps, _peak_mb(rusage)
 
 

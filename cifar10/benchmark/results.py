@@ -50,7 +50,8 @@ def _read_scalars(directory, required_tags):
     for tag in required_tags:
         if tag not in scalars:
             raise UserError(
-                f'{directory} holds no event file with "{tag}": {hint} (written every save_summaries_steps)'
+                f'{directory} holds no event file with "{tag}"',
+                f'{hint} (written every save_summaries_steps)',
             )
     return scalars
 
@@ -73,7 +74,7 @@ def read_curve(train_dir, eval_dir):
     steps = [step for step in epoch_at if step > 0 and step in speed_at]
     if not steps:
         raise UserError(
-            f'{train_dir} holds no step with both "epoch" and "sec_per_step": train further'
+            f'{train_dir} holds no step with both "epoch" and "sec_per_step"', 'train further'
         )
     epochs = [epoch_at[step] for step in steps]
     evaluated = list(evaluations[tensorboard.PRECISION])
@@ -148,7 +149,7 @@ def plot(curves, path):
     try:
         from matplotlib import figure
     except ImportError:
-        raise UserError('The plot needs matplotlib: pip install matplotlib')
+        raise UserError('The plot needs matplotlib', 'pip install matplotlib')
     drawing = figure.Figure(figsize=(10, 4), layout='constrained')
     for column, axes in enumerate(drawing.subplots(1, 2, sharey=True)):
         for color, (name, group) in enumerate(curves.items()):
@@ -165,6 +166,6 @@ def plot(curves, path):
         drawing.savefig(image_file, format=os.path.splitext(path)[1][1:].lower())
     except (RuntimeError, ValueError) as error:  # ValueError: an unknown suffix
         raise UserError(
-            f'Cannot draw {path} ({errors.reason(error)}): give another suffix, like .svg'
+            f'Cannot draw {path} ({errors.reason(error)})', 'give another suffix, like .svg'
         )
     files.atomic_write(path, image_file.getvalue(), 'name another file')

@@ -92,7 +92,8 @@ def check():
     training_flags.check()
     if FLAGS.target_precision:
         raise UserError(
-            '--target_precision does not work in a cluster, because only the chief evaluates: train with cifar10_multi_gpu_train.py'
+            '--target_precision does not work in a cluster, because only the chief evaluates',
+            'train with cifar10_multi_gpu_train.py',
         )
     cluster, _ = cluster_from_flags()
     strategy_from_flags(cluster)
@@ -114,7 +115,8 @@ def cluster_from_flags():
     for name in ('job_name', 'task_index'):
         if values[name] is None and values['job_name'] != EVALUATOR:
             raise UserError(
-                f'--{name} is missing: give --worker_hosts, --ps_hosts, --job_name and --task_index, or set TF_CONFIG'
+                f'--{name} is missing',
+                'give --worker_hosts, --ps_hosts, --job_name and --task_index, or set TF_CONFIG',
             )
     task = Task(values['job_name'], values['task_index'] or 0)
     cluster.check(task)
@@ -137,10 +139,11 @@ def strategy_from_flags(cluster):
     mode = FLAGS.mode or ('sync' if cluster.ps_hosts else 'allreduce')
     if mode == 'allreduce' and cluster.ps_hosts:
         raise UserError(
-            '--mode=allreduce has no parameter servers: leave out --mode, or give an empty --ps_hosts='
+            '--mode=allreduce has no parameter servers',
+            'leave out --mode, or give an empty --ps_hosts=',
         )
     if mode != 'allreduce' and not cluster.ps_hosts:
-        raise UserError(f'--mode={mode} needs parameter servers: give --ps_hosts')
+        raise UserError(f'--mode={mode} needs parameter servers', 'give --ps_hosts')
     strategy = Strategy(
         mode,
         len(cluster.worker_hosts),
@@ -152,17 +155,18 @@ def strategy_from_flags(cluster):
     for name, own_mode in _FLAGS_OF_MODES.items():
         if mode != own_mode and FLAGS[name].value != FLAGS[name].default:
             raise UserError(
-                f'--{name} has no effect with --mode={mode}: leave it out, or give --mode={own_mode}'
+                f'--{name} has no effect with --mode={mode}',
+                f'leave it out, or give --mode={own_mode}',
             )
     if strategy.num_aggregated > strategy.num_workers:
         raise UserError(
-            f'--replicas_to_aggregate={strategy.replicas_to_aggregate} is more than the {strategy.num_workers} workers: give at '
-            'most their number'
+            f'--replicas_to_aggregate={strategy.replicas_to_aggregate} is more than the {strategy.num_workers} workers',
+            'give at most their number',
         )
     if FLAGS.deterministic and (mode == 'async' or strategy.num_aggregated < strategy.num_workers):
         raise UserError(
-            '--mode=async and --replicas_to_aggregate make the order of the gradients random: leave them out, or leave '
-            'out --deterministic'
+            '--mode=async and --replicas_to_aggregate make the order of the gradients random',
+            'leave them out, or leave out --deterministic',
         )
     return strategy
 
@@ -191,7 +195,7 @@ class TrainerCommand:
         """
         for flag in trainer_flags:
             if _TASK_FLAG.fullmatch(flag):
-                raise UserError(f'{flag} is set by the launcher, for each task: leave it out')
+                raise UserError(f'{flag} is set by the launcher, for each task', 'leave it out')
         self._trainer, self._trainer_flags = trainer, trainer_flags
         # The last flag is valid. The trainer rejects malformed numbers.
         numbers = _NUM_GPUS.findall(' '.join(trainer_flags))

@@ -58,9 +58,9 @@ def define_output_file(name, default, description, extensions=('',)):
         if not path.lower().endswith(extensions):
             raise UserError(f'the name of the file must end in {" or ".join(extensions)}')
         if os.path.islink(path):  # such as /dev/stdout, which must not be replaced
-            raise UserError(f'{path} is a symbolic link: name a file')
+            raise UserError(f'{path} is a symbolic link', 'name a file')
         if os.path.exists(path) and not os.path.isfile(path):  # such as /dev/null
-            raise UserError(f'{path} is not a regular file: name a file')
+            raise UserError(f'{path} is not a regular file', 'name a file')
 
     flags.DEFINE_string(name, default, description)
     validate(name, check)
@@ -125,7 +125,8 @@ def check_directories_differ(name, *others):
             other, path = 'checkpoint', os.path.dirname(os.path.abspath(FLAGS.checkpoint))
         if os.path.realpath(FLAGS[name].value) == os.path.realpath(path):
             raise UserError(
-                f'--{name}={FLAGS[name].value} is also the directory of --{other}: give two directories'
+                f'--{name}={FLAGS[name].value} is also the directory of --{other}',
+                'give two directories',
             )
 
 
@@ -159,7 +160,8 @@ def obtain(dataset_name, is_explicit=True):
         is_present = is_present or not is_explicit and use_copy(path)
         if FLAGS.label_mode and dataset_name != 'cifar100' and not is_present:
             raise UserError(
-                f'--label_mode={FLAGS.label_mode} is for CIFAR-100: add --dataset=cifar100, or leave out --label_mode'
+                f'--label_mode={FLAGS.label_mode} is for CIFAR-100',
+                'add --dataset=cifar100, or leave out --label_mode',
             )
         if is_explicit or not is_present:
             if dataset_name == 'synthetic':
@@ -215,7 +217,8 @@ def check_top_k(num_classes):
     """Raise UserError if --top_k exceeds the number of classes."""
     if FLAGS.top_k and FLAGS.top_k > num_classes:
         raise UserError(
-            f'--top_k={FLAGS.top_k} is more than the {num_classes} classes: give at most {num_classes}'
+            f'--top_k={FLAGS.top_k} is more than the {num_classes} classes',
+            f'give at most {num_classes}',
         )
 
 

@@ -4,7 +4,6 @@ import contextlib
 import ctypes
 import os
 import platform
-import re
 import sys
 import traceback
 
@@ -21,6 +20,7 @@ _HINTS = {
     'ResourceExhaustedError': ': not enough memory or disk space: choose a smaller --batch_size, or free some space',
     'NotFoundError': '',  # a file vanished
     'PermissionDeniedError': '',
+    'DataLossError': '',  # a file is damaged
 }
 
 
@@ -76,7 +76,7 @@ def parse(name, define_flags, check=None, arguments=None, hint='', needs_tensorf
         if check:
             check()
     except errors.UserError as error:
-        _fail(1, name_flags(f'error: {error}'))
+        _fail(1, _error_line(error))
     if needs_tensorflow is True or needs_tensorflow and words[0] in needs_tensorflow:
         startup.import_tensorflow()
     return words
@@ -144,13 +144,9 @@ def _describe_error(error, hint):
     return message
 
 
-def name_flags(text):
-    """Return a text with flags for names of parameters: `seed=1` becomes --seed=1.
-
-    The names are in backticks, because lower layers do not know the command line. Commands in
-    backticks, like `cifar10_dataset.py download`, stay.
-    """
-    return re.sub(r'`(\w+(=[^`]*)?)`', r'--\1', text)
+def _error_line(error):
+    """Return the line for a UserError or OSError, with flags for parameters."""
+    return f'error: {error.line("--{}") if isinstance(error, errors.UserError) else error}'
 
 
 def _call(main, arguments):
@@ -158,11 +154,11 @@ def _call(main, arguments):
         status = main(*arguments)
         sys.stdout.flush()
     except (errors.UserError, OSError) as error:
-        _fail(1, name_flags(f'error: {error}'))
+        _fail(1, _error_line(error))
     except BaseException as error:
         hint = _HINTS.get(type(error).__name__)
         if hint is not None:
-            _fail(1, f'error: {errors.one_line_message(error)}{hint}')
+            _fail(1, f'error: {errors.reason(error)}{hint}')
         # TensorFlow's context managers may raise another error after the signal's.
         while not isinstance(error, signals.SignalInterrupt):
             if error.__context__ is None:

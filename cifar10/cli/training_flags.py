@@ -6,7 +6,7 @@ from typing import Optional
 
 from absl import flags
 
-from cifar10.cli import data_flags, program
+from cifar10.cli import data_flags
 from cifar10.config import CLASSIC, HPARAMS, RECIPES, VARIABLE_STRATEGIES, RunSettings
 from cifar10.errors import UserError
 from cifar10.system import directories
@@ -80,7 +80,7 @@ def _define(field, default, appendix):
       appendix: the end of the help.
     """
     name, metadata = field.name, field.metadata
-    description = f'{program.name_flags(metadata["help"])}.{appendix}'
+    description = f'{metadata["help"]}.{appendix}'
     if field.type is bool:
         flags.DEFINE_boolean(name, default, description)
     elif field.type is str:
@@ -175,20 +175,23 @@ def check():
     for name in ('keep_best', 'target_precision'):
         if FLAGS[name].value and FLAGS.eval_every == 0:
             raise UserError(
-                f'--{name} needs evaluations, but --eval_every=0 disables them: leave out one flag'
+                f'--{name} needs evaluations, but --eval_every=0 disables them',
+                'leave out one flag',
             )
     if FLAGS.profile_step and FLAGS.profile_step > FLAGS.max_steps:
         raise UserError(
-            f'--profile_step={FLAGS.profile_step} is after the last step, --max_steps={FLAGS.max_steps}: give an earlier step'
+            f'--profile_step={FLAGS.profile_step} is after the last step, --max_steps={FLAGS.max_steps}',
+            'give an earlier step',
         )
     if not FLAGS.deterministic:
         return
     if FLAGS.seed is None:
-        raise UserError('--deterministic needs a seed: add --seed=1')
+        raise UserError('--deterministic needs a seed', 'add --seed=1')
     for name in ('intra_op_threads', 'num_preprocess_threads'):
         if FLAGS[name].value > 1:
             raise UserError(
-                f'--{name}={FLAGS[name].value} makes the order of sums or examples random: leave it out, or leave out --deterministic'
+                f'--{name}={FLAGS[name].value} makes the order of sums or examples random',
+                'leave it out, or leave out --deterministic',
             )
 
 
@@ -222,18 +225,18 @@ def hparams_from_flags(recorded=CLASSIC):
         if not combined.has_effect(name):
             other, values = HPARAMS[name].metadata['only_with']
             raise UserError(
-                f'--{name} has no effect with --{other}={getattr(combined, other)}: leave it out, or give '
-                f'--{other}={_alternatives(values)}'
+                f'--{name} has no effect with --{other}={getattr(combined, other)}',
+                f'leave it out, or give --{other}={_alternatives(values)}',
             )
     if combined.schedule_ends and not combined.warmup_epochs < combined.epochs < math.inf:
         raise UserError(
-            f'--schedule={combined.schedule} does not work with --epochs={combined.epochs:g}: '
-            f'give a finite number, greater than --warmup_epochs={combined.warmup_epochs:g}'
+            f'--schedule={combined.schedule} does not work with --epochs={combined.epochs:g}',
+            f'give a finite number, greater than --warmup_epochs={combined.warmup_epochs:g}',
         )
     if combined.moving_average_fraction and math.isinf(combined.epochs):
         raise UserError(
-            f'--moving_average_fraction={combined.moving_average_fraction:g} needs a run with an end: give a finite --epochs, or '
-            '--moving_average_fraction=0'
+            f'--moving_average_fraction={combined.moving_average_fraction:g} needs a run with an end',
+            'give a finite --epochs, or --moving_average_fraction=0',
         )
     return combined
 
@@ -247,7 +250,7 @@ def _with_warmup(hparams, recorded):
         return dataclasses.replace(hparams, warmup_epochs=round(share * hparams.epochs, 9))
     if recorded.warmup_epochs >= hparams.epochs:
         raise UserError(
-            f'--epochs={hparams.epochs:g} ends the run within its recorded warm-up of {recorded.warmup_epochs:g} '
-            'epochs: give more --epochs, another --warmup_epochs, or --fresh to start a new run'
+            f'--epochs={hparams.epochs:g} ends the run within its recorded warm-up of {recorded.warmup_epochs:g} epochs',
+            'give more --epochs, another --warmup_epochs, or --fresh to start a new run',
         )
     return dataclasses.replace(hparams, warmup_epochs=recorded.warmup_epochs)

@@ -51,7 +51,7 @@ def job_from_flags(
     devices = placement.tower_devices(num_devices)
     if FLAGS.deterministic and machine.is_gpu(devices[0]):
         raise UserError(
-            '--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1'
+            '--deterministic works on CPUs only', 'hide the GPUs with CUDA_VISIBLE_DEVICES=-1'
         )
     data = data_flags.dataset_from_flags()
     check_batch_size(hparams.batch_size, data)
@@ -73,7 +73,8 @@ def check_batch_size(batch_size, dataset):
     most = max(num_examples, _SMALL_BATCH)
     if batch_size > most:
         raise UserError(
-            f'--batch_size={batch_size} is too large for the {num_examples} training examples in {dataset.directory}: give at most {most}'
+            f'--batch_size={batch_size} is too large for the {num_examples} training examples in {dataset.directory}',
+            f'give at most {most}',
         )
 
 
@@ -82,11 +83,13 @@ def check_division(num_devices, devices_per_tower):
     num_layers = len(placement.LAYERS)
     if devices_per_tower > num_layers:
         raise UserError(
-            f'--devices_per_tower={devices_per_tower} is more than the {num_layers} layers of the network: give at most {num_layers}'
+            f'--devices_per_tower={devices_per_tower} is more than the {num_layers} layers of the network',
+            f'give at most {num_layers}',
         )
     if num_devices % devices_per_tower:
         raise UserError(
-            f'--num_gpus={num_devices} is not a multiple of --devices_per_tower={devices_per_tower}: change one of them'
+            f'--num_gpus={num_devices} is not a multiple of --devices_per_tower={devices_per_tower}',
+            'change one of them',
         )
 
 

@@ -176,7 +176,9 @@ def read(data_dir=DATA_DIR, label_mode=None):
     dataset_spec = CIFAR100 if _holds_files(directory, CIFAR100) else CIFAR10
     if label_mode and (custom_dataset or label_mode not in dataset_spec.label_modes):
         raise UserError(
-            f'`label_mode={label_mode}` is for CIFAR-100, and {directory} holds another data set: leave it out'
+            f'{{label_mode}}={label_mode} is for CIFAR-100, and {directory} holds another data set',
+            'leave it out',
+            'label_mode',
         )
     if custom_dataset:
         return custom_dataset
@@ -247,7 +249,6 @@ def _read_class_names(path, num_classes):
     Raises:
       UserError: the file does not list `num_classes` valid names.
     """
-    hint = 'correct or delete it'
     if not os.path.exists(path):
         return None
     with open(path, encoding='utf-8', errors='replace') as names_file:
@@ -257,7 +258,7 @@ def _read_class_names(path, num_classes):
             raise ValueError(f'the number of class names is {len(names)}, not {num_classes}')
         check_class_names(names)
     except ValueError as error:
-        raise UserError(f'{path} is damaged ({error}): {hint}')
+        raise UserError(f'{path} is damaged ({error})', 'correct or delete it')
     return names
 
 

@@ -25,7 +25,7 @@ def is_present(data_dir, dataset_spec=dataset.CIFAR10):
     for path in found.train.paths + found.test.paths:
         if not os.path.exists(path):
             raise UserError(
-                f'{path} is missing: restore it, or move {directory} away and start again'
+                f'{path} is missing', f'restore it, or move {directory} away and start again'
             )
     return True
 
@@ -56,12 +56,12 @@ def new_dataset(path):
 def check_new_directory(path):
     """Raise UserError unless `path` is new or an empty directory."""
     if not path:
-        raise UserError('The name of the new directory is empty: give a name')
+        raise UserError('The name of the new directory is empty', 'give a name')
     files.check_name(path)
     if os.path.lexists(path) and (
         os.path.islink(path) or not os.path.isdir(path) or not directories.is_empty(path)
     ):
-        raise UserError(f'{path} exists: give the name of a new directory')
+        raise UserError(f'{path} exists', 'give the name of a new directory')
 
 
 @contextlib.contextmanager
@@ -96,7 +96,8 @@ def verified_directory(path):
                 verification.verify(split)
     except OSError as error:
         raise UserError(
-            f'Cannot write the data set to {path} ({error}): make room there, or give another directory'
+            f'Cannot write the data set to {path} ({error})',
+            'make room there, or give another directory',
         )
 
 
@@ -189,7 +190,9 @@ def _select_held_out(split, num_examples, rng):
     most = np.maximum(counts - 1, 0).sum()
     if num_examples > most:
         raise UserError(
-            f'`num_examples={num_examples}` leaves a class without a training image: give at most {most}'
+            f'{{num_examples}}={num_examples} leaves a class without a training image',
+            f'give at most {most}',
+            'num_examples',
         )
     labels = np.concatenate([labels for labels, _ in verification.read_examples(split)])
     by_class = np.argsort(labels, kind='stable')

@@ -150,7 +150,7 @@ def read_stream(stream):
     if len(content) > MAX_BYTES:
         raise UserError(f'it is larger than {MAX_BYTES >> 20} MB')
     if content.startswith(b'BM') and content[28:30] != b'\x18\0':
-        raise UserError('it is a BMP file without 24 bits per pixel: save it as PNG')
+        raise UserError('it is a BMP file without 24 bits per pixel', 'save it as PNG')
     if content.startswith(_JPEG) and b'\xff\xda' not in content:  # libjpeg would write to stderr.
         raise UserError('it is a JPEG file that ends before the image')
     orientation = 1
@@ -168,7 +168,7 @@ def _import_pillow():
     try:
         from PIL import Image
     except ImportError:
-        raise UserError('Reading image files needs Pillow: pip install Pillow')
+        raise UserError('Reading image files needs Pillow', 'pip install Pillow')
     Image.MAX_IMAGE_PIXELS = None  # no warning, because Pillow does not decode
     return Image
 

@@ -65,10 +65,10 @@ def obtain(source, data_dir, data_url=None, alternative='the synthetic data set'
             transport.Download(source, parent, [data_url] if data_url else source.urls).run()
         except ConnectionError as error:
             names = ' or '.join(archive.name for archive in source.archives)
-            remedies = ['check the network' + (', or leave out `data_url`' if data_url else '')]
+            remedies = ['check the network' + (', or leave out {data_url}' if data_url else '')]
             remedies += [f'replace the copy that was found: {damage}'] if damage else []
             remedies += [f'put {names} into {parent}', f'or use {alternative}']
-            raise UserError(f'Cannot download {error}: {"; ".join(remedies)}')
+            raise UserError(f'Cannot download {error}', '; '.join(remedies), 'data_url')
         _use_copy_beside(source, directory)
 
 
@@ -99,12 +99,12 @@ def _use_copy_beside(source, directory):
     copies = _find_copies(source, _parent(directory))
     if copies and not os.access(_parent(directory), os.W_OK):
         raise UserError(
-            f'The binary files of {copies[0]} cannot be written to {_parent(directory)}: write them elsewhere with '
-            f'`cifar10_dataset.py convert {copies[0]} OUT`, and give OUT as the directory'
+            f'The binary files of {copies[0]} cannot be written to {_parent(directory)}',
+            f'write them elsewhere with `cifar10_dataset.py convert {copies[0]} OUT`, and give OUT as the directory',
         )
     is_made, damage = _use_first(source, copies, directory)
     if damage and not is_made:
-        raise UserError(f'{damage}: delete it or replace it by a good copy')
+        raise UserError(str(damage), 'delete it or replace it by a good copy')
     return is_made
 
 
@@ -186,4 +186,4 @@ def convert(source, path, out):
         with dataset_writer.new_dataset(out) as directory:
             _write_files(source, path, directory)
     except published.DamagedError as error:
-        raise UserError(f'{error}: replace it by a good copy')
+        raise UserError(str(error), 'replace it by a good copy')

@@ -145,8 +145,8 @@ def write_files(published, source, directory):
     except FileNotFoundError as error:
         raise DamagedError(f'{error.filename} is missing')
     except UserError as error:
-        # The directory will be removed. The last part is the remedy for files that stay.
-        raise DamagedError(str(error).replace(directory, source).rsplit('; ', 1)[0])
+        # The directory will be removed, so the remedy, which is for files that stay, is left out.
+        raise DamagedError(error.cause.replace(directory, source))
     except (tarfile.TarError, KeyError, EOFError, zlib.error, python_version.Error) as error:
         raise DamagedError(f'{source} is damaged ({error})')
 

@@ -60,7 +60,7 @@ def load(file):
         pickled = _Unpickler(file, encoding='bytes').load()
         return {_text(key): value for key, value in pickled.items()}
     except Exception as error:  # A damaged or hostile pickle can raise any.
-        raise Error(errors.one_line_message(error) or type(error).__name__)
+        raise Error(errors.reason(error))
 
 
 def _text(value):

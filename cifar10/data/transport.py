@@ -276,7 +276,8 @@ def _append(out, content):
         out.write(content)
     except OSError as error:
         raise UserError(
-            f'Cannot write {out.name} ({error.strerror}): make room there; the next start resumes the download'
+            f'Cannot write {out.name} ({error.strerror})',
+            'make room there; the next start resumes the download',
         )
 
 
@@ -292,5 +293,6 @@ def _open_partial(path):
             return partial_path
     except OSError as error:
         raise UserError(
-            f'Cannot write {partial_path} ({error.strerror}): make room there, make the directory writable, or give another one'
+            f'Cannot write {partial_path} ({error.strerror})',
+            'make room there, make the directory writable, or give another one',
         )

@@ -12,7 +12,7 @@ from cifar10.errors import UserError
 from cifar10.system import files
 
 _CHUNK_RECORDS = 1000
-_HINT = 'replace it with a good copy'
+_REMEDY = 'replace it with a good copy'
 
 
 def verify(split):
@@ -46,7 +46,7 @@ def verify_checksums(split):
     for file in split.files:
         if file.sha256 and files.digest(file.path, 'sha256') != file.sha256:
             raise UserError(
-                f'{file.path} has been changed: its SHA-256 differs from dataset.json; {_HINT}'
+                f'{file.path} has been changed: its SHA-256 differs from dataset.json', _REMEDY
             )
 
 
@@ -85,9 +85,10 @@ def check_file(path):
     """Raise UserError unless a data file exists."""
     if not os.path.isfile(path):
         raise UserError(
-            f'{path} is missing: restore it, get a data set with `cifar10_dataset.py download` or '
-            '`cifar10_dataset.py synthetic`, or set `data_dir` to the directory that holds '
-            f'{dataset.CIFAR10_DIRECTORY}'
+            f'{path} is missing',
+            'restore it, get a data set with `cifar10_dataset.py download` or `cifar10_dataset.py synthetic`, '
+            f'or set {{data_dir}} to the directory that holds {dataset.CIFAR10_DIRECTORY}',
+            'data_dir',
         )
 
 
@@ -116,7 +117,7 @@ def _verify_file(split, file):
     elif bad_labels.size:
         problem = f'has labels that are not 0 to {num_classes - 1} (count: {counts[bad_labels].sum()}, for example {bad_labels[0]})'
     if problem:
-        raise UserError(f'{file.path} {problem}; {_HINT}')
+        raise UserError(f'{file.path} {problem}', _REMEDY)
     return counts[:num_classes]
 
 

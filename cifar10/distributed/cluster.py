@@ -89,23 +89,28 @@ class Cluster(NamedTuple):
         """
         if not self.worker_hosts:
             raise UserError(
-                'No worker is given: give `worker_hosts=host:port,host:port`, or set TF_CONFIG'
+                'No worker is given',
+                'give {worker_hosts}=host:port,host:port, or set TF_CONFIG',
+                'worker_hosts',
             )
         addresses = collections.Counter(self.ps_hosts + self.worker_hosts)
         for address, count in addresses.items():
             found = _ADDRESS.fullmatch(address)
             if not found or not 0 < int(found.group(3)) < 2**16:
                 raise UserError(
-                    f'{address!r} is not an address: write host:port, with a port from 1 to 65535'
+                    f'{address!r} is not an address', 'write host:port, with a port from 1 to 65535'
                 )
             if count > 1:
                 raise UserError(
-                    f'The address {address} is given {count} times: each task needs a port of its own'
+                    f'The address {address} is given {count} times',
+                    'each task needs a port of its own',
                 )
         if task and task.job_name != EVALUATOR and task not in self.ps_tasks + self.worker_tasks:
+            hosts = f'{task.job_name}_hosts'
             raise UserError(
-                f'There is no {task}: `{task.job_name}_hosts` has {len(getattr(self, task.job_name + "_hosts"))} addresses, '
-                'and indexes begin at 0'
+                f'There is no {task}',
+                f'{{{hosts}}} has {len(getattr(self, hosts))} addresses, and indexes begin at 0',
+                hosts,
             )
 
 

@@ -168,6 +168,6 @@ def check_run_config(name, own_config, chief_config):
     for field, value in json.loads(own_config).items():
         if chief_values.get(field) != value:
             raise UserError(
-                f'The run has {field} {reprlib.repr(chief_values.get(field))}, but {name} has {reprlib.repr(value)}: give '
-                'all workers the same flags and data'
+                f'The run has {field} {reprlib.repr(chief_values.get(field))}, but {name} has {reprlib.repr(value)}',
+                'give all workers the same flags and data',
             )

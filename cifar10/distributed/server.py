@@ -50,8 +50,8 @@ def start_server(cluster, task, config_proto):
         return tf.train.Server(cluster.spec, task.job_name, task.index, config=config).target
     except (OSError, tf.errors.OpError) as error:
         raise UserError(
-            f'{cluster.describe(task)} cannot listen: {getattr(error, "strerror", None) or reason(error)}. End the '
-            'process that uses this port, or give the task another port'
+            f'{cluster.describe(task)} cannot listen: {reason(error)}',
+            'end the process that uses this port, or give the task another port',
         )
 
 

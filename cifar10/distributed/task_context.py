@@ -150,8 +150,9 @@ class TaskContext:
                 first_seen = first_seen or time.monotonic()
                 if time.monotonic() > first_seen + _DNS_UPDATE_SECS:
                     raise UserError(
-                        f'Another process answers at the address of {self.cluster.describe(self.task)}, as {found.name}: '
-                        'check `task_index` and the addresses, or end that process'
+                        f'Another process answers at the address of {self.cluster.describe(self.task)}, as {found.name}',
+                        'check {task_index} and the addresses, or end that process',
+                        'task_index',
                     )
             time.sleep(_POLL_SECS)
 
@@ -200,7 +201,8 @@ class TaskContext:
             ):
                 name, own = self.cluster.describe(other), self.cluster.describe(self.task)
                 raise UserError(
-                    f'{name} was started with {task_info.cluster}, but {own} with {self.cluster.addresses}: give all tasks the same'
+                    f'{name} was started with {task_info.cluster}, but {own} with {self.cluster.addresses}',
+                    'give all tasks the same',
                 )
 
     def wait_for_workers_to_leave(self, state_variables):

@@ -116,7 +116,9 @@ def read_choice(directory, choice):
         latest = read_latest(directory)
         if latest is None:
             raise UserError(
-                f'There is no checkpoint in {directory}: train first, or give another `checkpoint_dir`'
+                f'There is no checkpoint in {directory}',
+                'train first, or give another {checkpoint_dir}',
+                'checkpoint_dir',
             )
         return latest
     path = _CHECKPOINT_FILE.sub('', choice)
@@ -124,7 +126,9 @@ def read_choice(directory, choice):
         best = run_record.read(directory).best
         if not best:
             raise UserError(
-                f'The run in {directory} has kept no best checkpoint: train with `keep_best`'
+                f'The run in {directory} has kept no best checkpoint',
+                'train with {keep_best}',
+                'keep_best',
             )
         path = os.path.join(directory, best['checkpoint'])
     try:
@@ -133,7 +137,10 @@ def read_choice(directory, choice):
         if choice == 'best' and run_record.read(directory).best != best:
             return read_choice(directory, choice)  # A trainer replaced it.
         raise UserError(
-            f'{error}. Give `checkpoint=latest`, or the path of another checkpoint; `checkpoint_dir` is for a directory'
+            error.cause,
+            'give {checkpoint}=latest, or the path of another checkpoint; {checkpoint_dir} is for a directory',
+            'checkpoint',
+            'checkpoint_dir',
         )
 
 
@@ -164,8 +171,9 @@ def check_fits(ckpt, variables):
         found = 'missing' if value is None else f'{value.dtype} {list(value.shape)}'
         if found != expected:
             raise UserError(
-                f'The checkpoint {ckpt.path} does not fit: its {name} is {found}, not {expected}. Give the directory of a '
-                'run of this network and optimizer, or set `fresh` to train a new run'
+                f'The checkpoint {ckpt.path} does not fit: its {name} is {found}, not {expected}',
+                'give the directory of a run of this network and optimizer, or set {fresh} to train a new run',
+                'fresh',
             )
         if not np.isfinite(value).all():
             raise UserError(

@@ -124,15 +124,17 @@ def open_run(train_dir, record, fresh=False):
         match the record, or the record on disk or all checkpoints are damaged.
     """
     train_dir = os.path.abspath(train_dir)  # '.' would follow the renamed directory.
-    busy_message = (
-        f'Another process is training in {train_dir}: stop it, or give another `train_dir`'
+    busy_error = UserError(
+        f'Another process is training in {train_dir}',
+        'stop it, or give another {train_dir}',
+        'train_dir',
     )
     directories.make(train_dir)
     if fresh and any(map(_RUN_FILE.fullmatch, checkpoint_files.file_names(train_dir))):
-        with directories.Lock(train_dir, busy_message):
+        with directories.Lock(train_dir, busy_error):
             _move_aside(train_dir)
         directories.make(train_dir)
-    with directories.Lock(train_dir, busy_message) as lock:
+    with directories.Lock(train_dir, busy_error) as lock:
         resumed = checkpoint.read_latest(train_dir)
         if resumed and resumed.step == 0:
             resumed = None
@@ -152,6 +154,8 @@ def _move_aside(directory):
         os.rename(directory, aside)
     except OSError as error:
         raise UserError(
-            f'Cannot move the run aside ({error.strerror}), from {directory} to {aside}: give another `train_dir`'
+            f'Cannot move the run aside ({error.strerror}), from {directory} to {aside}',
+            'give another {train_dir}',
+            'train_dir',
         )
     print(f'Moved the run in {directory} to {aside}')

@@ -19,17 +19,17 @@ from cifar10.system import files
 RECORD = 'run.json'
 # A deterministic run depends on these values: name, and what determines it.
 _CAUSES = {
-    'deterministic': '`deterministic`',
-    'seed': '`seed`',
-    'batch_size': '`batch_size`',
+    'deterministic': '{deterministic}',
+    'seed': '{seed}',
+    'batch_size': '{batch_size}',
     'batches_per_step': 'the numbers of towers and workers',
     'num_workers': 'the number of workers',
-    'mode': '`mode`',
+    'mode': '{mode}',
     'version': 'the package',
     'tensorflow': 'the installed TensorFlow',
     'processor': 'the computer',
     'onednn': 'TF_ENABLE_ONEDNN_OPTS',
-    'num_sub_batches': 'the number of cores, or `inter_op_threads`',
+    'num_sub_batches': 'the number of cores, or {inter_op_threads}',
 }
 _BEST = re.compile(r'best\.ckpt-\d+')
 
@@ -178,7 +178,7 @@ def check_resumable(directory, record):
         return record
     found = read(directory)
     new, recorded = record.flat(), found.flat()
-    remedy = 'give the same, or another directory, or set `fresh` to move the run aside'
+    remedy = 'give the same, or another directory, or set {fresh} to move the run aside'
     # Other optimizers have other variables.
     unchangeable_names = ['class_names', 'recipe', 'optimizer']
     # Records of early versions may have this number without a checksum.
@@ -187,10 +187,14 @@ def check_resumable(directory, record):
             formatted = dataset.format_class_names if name == 'class_names' else str
             raise UserError(
                 f'The run in {directory} was trained with {name} {formatted(recorded[name])}, not '
-                f'{formatted(new[name])}: {remedy}'
+                f'{formatted(new[name])}',
+                remedy,
+                'fresh',
             )
     if recorded['data_checksum'] not in (None, new['data_checksum']):
-        raise UserError(f'The run in {directory} was trained on other training images: {remedy}')
+        raise UserError(
+            f'The run in {directory} was trained on other training images', remedy, 'fresh'
+        )
     if record.deterministic:
         _check_reproducible(directory, recorded, new)
     unused = {'last_step', 'best', 'dataset', *_CAUSES} - {'batch_size', 'batches_per_step'}
@@ -219,13 +223,20 @@ def _check_reproducible(directory, recorded, new):
       UserError: it cannot.
     """
     message = f'The run in {directory} cannot continue bit for bit'
-    remedy = 'leave out `deterministic`, or give another directory'
+    remedy = 'leave out {deterministic}, or give another directory'
     for name, cause in _CAUSES.items():
         if recorded[name] != new[name]:
             raise UserError(
-                f'{message}: its {name} was {recorded[name]}, and is now {new[name]} ({cause}). Restore that, or {remedy}'
+                f'{message}: its {name} was {recorded[name]}, and is now {new[name]} ({cause})',
+                f'restore that, or {remedy}',
+                name,
+                'inter_op_threads',
+                'deterministic',
             )
     if new['mode'] == 'average':
         raise UserError(
-            f'{message}, because the workers of `mode` average have lost their own weights: {remedy}'
+            f'{message}, because the workers of {{mode}} average have lost their own weights',
+            remedy,
+            'mode',
+            'deterministic',
         )

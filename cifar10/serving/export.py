@@ -59,14 +59,18 @@ def export(trained_model, export_dir, version=None):
             path = os.path.join(export_dir, str(version))
             if os.path.lexists(path):
                 raise UserError(
-                    f'{path} exists: give another `model_version`, or leave it out for the next one'
+                    f'{path} exists',
+                    'give another {model_version}, or leave it out for the next one',
+                    'model_version',
                 )
             # TensorFlow Serving ignores the temporary directory: its name is not a number.
             with directories.atomic_directory(path) as directory:
                 _save(trained_model, directory)
     except (tf.errors.OpError, OSError) as error:
         raise UserError(
-            f'Cannot write the model to {path} ({errors.reason(error)}): make room there, make it writable, or give another `export_dir`'
+            f'Cannot write the model to {path} ({errors.reason(error)})',
+            'make room there, make it writable, or give another {export_dir}',
+            'export_dir',
         )
     return path
 

@@ -55,7 +55,8 @@ def read(directory, choice):
     biases = ckpt.values.get(name)
     if biases is None or biases.ndim != 1:
         raise UserError(
-            f'The checkpoint {ckpt.path} does not fit: it has no {name}. Give the directory of a run of this network'
+            f'The checkpoint {ckpt.path} does not fit: it has no {name}',
+            'give the directory of a run of this network',
         )
     return TrainedModel(ckpt, suffix, _read_class_names(os.path.dirname(ckpt.path), len(biases)))
 
@@ -71,8 +72,8 @@ def _read_class_names(train_dir, num_classes):
     names = run_record.read(train_dir).class_names
     if names and len(names) != num_classes:
         raise UserError(
-            f'{os.path.join(train_dir, run_record.RECORD)} has {len(names)} class names, but the checkpoint has '
-            f'{num_classes} classes: restore the {run_record.RECORD} of its run'
+            f'{os.path.join(train_dir, run_record.RECORD)} has {len(names)} class names, but the checkpoint has {num_classes} classes',
+            f'restore the {run_record.RECORD} of its run',
         )
     if names:
         return names

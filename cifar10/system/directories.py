@@ -85,13 +85,13 @@ class Lock:
     On a system or file system without such locks, it locks nothing.
     """
 
-    def __init__(self, path, busy_message=None):
-        """Set the directory, and the UserError's message if another process holds the lock.
+    def __init__(self, path, busy_error=None):
+        """Set the directory, and the UserError to raise if another process holds the lock.
 
-        Without a message, __enter__ waits for that process. If the lock file cannot be written, it
+        Without an error, __enter__ waits for that process. If the lock file cannot be written, it
         continues without the lock: the writer's own error has a better remedy.
         """
-        self._path, self._busy_message = path, busy_message
+        self._path, self._busy_error = path, busy_error
         self._directory = None  # file descriptor
         self._cleanup = contextlib.ExitStack()
 
@@ -116,7 +116,7 @@ class Lock:
                 # NFS locks only files that are open for writing.
                 file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             except OSError as error:
-                if not self._busy_message:
+                if not self._busy_error:
                     return
                 raise UserError(
                     f'Cannot write {path} ({error.strerror}): make room there, make it writable, or give another directory'
@@ -131,8 +131,8 @@ class Lock:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if self._busy_message:
-                raise UserError(self._busy_message)
+            if self._busy_error:
+                raise self._busy_error
             print(f'Waiting for another process in {self._path}', flush=True)
             fcntl.flock(file, fcntl.LOCK_EX)
         except OSError:  # The file system has no locks.

@@ -45,7 +45,7 @@ def read_json(path, validate, hint):
         with open(path, encoding='utf-8') as file:
             return validate(json.load(file))
     except (OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f'{path} is damaged ({errors.reason(error)}): {hint}')
+        raise UserError(f'{path} is damaged ({errors.reason(error)})', hint)
 
 
 def open_new(path):
@@ -90,4 +90,4 @@ def atomic_write(path, content, hint):
     except OSError as error:
         with contextlib.suppress(OSError):
             os.remove(new)
-        raise UserError(f'Cannot write {path} ({error.strerror}): {hint}')
+        raise UserError(f'Cannot write {path} ({error.strerror})', hint)

@@ -49,7 +49,8 @@ def activate(package_modules=False):
     tf1 = sys.modules.get('cifar10.tutorial.tf1')
     if 'tensorflow' in sys.modules and not tf1:
         raise errors.UserError(
-            'TensorFlow has already been imported: restart the kernel, and run %load_ext cifar10.tutorial in the first cell'
+            'TensorFlow has already been imported',
+            'restart the kernel, and run %load_ext cifar10.tutorial in the first cell',
         )
     shell = 'IPython' in sys.modules and sys.modules['IPython'].get_ipython()
     if shell:
@@ -150,5 +151,5 @@ def _message(error, is_beside):
             and not re.search('<timed|run_cell_magic', path + line)
         ):
             places.append(line)
-    message = errors.one_line_message(error)
+    message = errors.reason(error)
     return f'{message}\nOperation {error.op.name!r}: {places[-1]}' if places else message

@@ -88,7 +88,7 @@ def fetch(source, path):
         transport.Download(source, place, source.urls).run()
     except ConnectionError as error:
         raise UserError(
-            f'Cannot download {error}: check the network, or put {archive.name} into {place}'
+            f'Cannot download {error}', f'check the network, or put {archive.name} into {place}'
         )
 
 

@@ -119,7 +119,7 @@ def _compile_program(path):
             codes += _compile_cell(cell, f'{os.path.abspath(path)}, cell {number}')
         return codes, True
     except OSError as error:
-        raise UserError(f'Cannot read the program {path} ({error.strerror}): {remedy}')
+        raise UserError(f'Cannot read the program {path} ({error.strerror})', remedy)
     except SyntaxError as error:
         _exit_with_error(error, '', None)
 
@@ -129,7 +129,7 @@ def _read_cells(notebook, path):
     try:
         language = notebook.get('metadata', {}).get('language_info', {}).get('name', 'python')
         if 'python' not in language.lower():
-            raise UserError(f'{path} is a notebook for {language}: give one for Python')
+            raise UserError(f'{path} is a notebook for {language}', 'give one for Python')
         # Up to version 3 of the format, the cells are in worksheets.
         cells = [
             cell for sheet in notebook.get('worksheets', [notebook]) for cell in sheet['cells']
@@ -140,7 +140,7 @@ def _read_cells(notebook, path):
             if cell['cell_type'] == 'code'
         ]
     except (AttributeError, KeyError, TypeError):
-        raise UserError(f'{path} is a damaged notebook: open it in Jupyter, and save it again')
+        raise UserError(f'{path} is a damaged notebook', 'open it in Jupyter, and save it again')
 
 
 def _compile_cell(source, name):

@@ -85,7 +85,7 @@ def test_a_wrong_kernel_for_one_size_is_found(monkeypatch, capsys):
 @needs_bfloat16
 def test_a_kernel_that_is_wrong_in_bfloat16_only(monkeypatch, capsys):
     monkeypatch.setattr(model, 'conv2d', _wrong_gradient(lambda x: x.dtype == tf.bfloat16))
-    with messages.raises('^1 of 6 results are WRONG .*: train with `compute_dtype=float32`, and '):
+    with messages.raises('^1 of 6 results are WRONG .*: train with `compute_dtype`=float32, and '):
         _run(monkeypatch, [Plan([['/cpu:0']], Threads(1, 2), 8, [1])])
 
 
@@ -216,7 +216,7 @@ def test_nan_is_wrong():
 @pytest.mark.parametrize(
     'wrong, remedy',
     [
-        (['bfloat16 /gpu:0'], 'train with `compute_dtype=float32`'),
+        (['bfloat16 /gpu:0'], 'train with `compute_dtype`=float32'),
         (['bfloat16 /gpu:1', 'float32 /gpu:0, /gpu:1'], 'train without these GPUs'),
         (['float32 /gpu:1', 'float32 /cpu:0'], 'check again with TF_ENABLE_ONEDNN_OPTS=0'),
     ],

@@ -37,7 +37,7 @@ def test_every_flag_is_on_the_page(script):
 
 
 def _help(field):
-    return re.sub(r'`(\w+)`', r'`--\1`', field.metadata['help'])
+    return re.sub(r'--\w+', r'`\g<0>`', field.metadata['help'])
 
 
 def test_every_hyperparameter_and_setting_has_a_row():

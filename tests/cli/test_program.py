@@ -126,10 +126,12 @@ NO_MEMORY = 'error: full: not enough memory or disk space: choose a smaller --ba
     'error, status, line',
     [
         (UserError('bad'), 1, 'error: bad'),
+        (UserError('/{a}', 'set {seed}=1, or `x`', 'seed'), 1, 'error: /{a}: set --seed=1, or `x`'),
         (PermissionError(13, 'denied', '/x'), 1, "error: [Errno 13] denied: '/x'"),
         (tf.errors.ResourceExhaustedError(None, None, 'full'), 1, NO_MEMORY),
         (tf.errors.NotFoundError(None, None, 'gone'), 1, 'error: gone'),
         (tf.errors.PermissionDeniedError(None, None, 'denied'), 1, 'error: denied'),
+        (tf.errors.DataLossError(None, None, 'damaged'), 1, 'error: damaged'),
         (signals.SignalInterrupt(signal.SIGINT), 130, 'interrupted (SIGINT)'),
         (signals.SignalInterrupt(signal.SIGTERM), 143, 'interrupted (SIGTERM)'),
     ],
@@ -145,14 +147,6 @@ def test_a_bug_report_has_the_traceback_above_the_line(capsys, ends, monkeypatch
     first, *others, last = capsys.readouterr().err.splitlines()
     assert first == 'Traceback (most recent call last):' and ', in _raise' in ' '.join(others)
     assert last == 'program.py: error: bad'
-
-
-def test_a_parameter_in_a_message_becomes_a_flag():
-    """Also a flag of another script; commands in backticks stay."""
-    text = 'set `seed` or `max_steps=a b` (`cifar10_dataset.py download`)'
-    assert program.name_flags(text) == (
-        'set --seed or --max_steps=a b (`cifar10_dataset.py download`)'
-    )
 
 
 def test_main_may_return_the_exit_status(ends):

@@ -90,7 +90,7 @@ def test_files_beside_the_folders_are_named(tmp_path, capsys):
     'paths, complaint',
     [
         ([], '^{top} does not exist: give a directory with one folder of images per class'),
-        (['a/1'], '^The folders of {top} cannot be classes: the number of classes is 1, not'),
+        (['a/1'], '^The folders of {top} cannot be classes \\(the number of classes is 1, not'),
         (['a/1', 'b/.hidden'], '^{top}/b has no files: add images, or remove it$'),
         (['a/1', 'TEST/a/1'], "^{top} has the folders 'TEST', 'a': it must have only train"),
         (['train/a/1', 'test/a/1', 'val/a/1'], "has the folders 'test', 'train', 'val': "),

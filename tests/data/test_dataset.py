@@ -51,7 +51,7 @@ def test_class_names(own_data_dir):
     assert dataset.read(own_data_dir).class_names == names
     os.remove(path)
     assert dataset.read(own_data_dir).class_names is None
-    with messages.raises(f'^`label_mode=coarse` is for CIFAR-100, and {own_data_dir}'):
+    with messages.raises(f'^`label_mode`=coarse is for CIFAR-100, and {own_data_dir}'):
         dataset.read(own_data_dir, 'coarse')
 
 
@@ -83,7 +83,7 @@ def test_dataset_json(tmp_path):
     assert found.train.record_bytes == 3073
     _describe(tmp_path, label_bytes=2)
     assert dataset.read(str(tmp_path)).test.record_bytes == 3074
-    with messages.raises('^`label_mode=fine` is for CIFAR-100, and '):
+    with messages.raises('^`label_mode`=fine is for CIFAR-100, and '):
         dataset.read(str(tmp_path), 'fine')
 
 

@@ -49,7 +49,7 @@ def test_the_file_and_its_fault_are_named(own_data_dir, change, fault):
     verification.verify(dataset.read(own_data_dir).train)
     with open(path, 'wb') as damaged:
         damaged.write(change(content))
-    with messages.raises(f'^{path} .*{fault}; replace it with a good copy$'):
+    with messages.raises(f'^{path} .*{fault}: replace it with a good copy$'):
         verification.verify(dataset.read(own_data_dir).train)
 
 
@@ -66,10 +66,10 @@ def test_a_file_of_several_pieces(tmp_path):
     assert verification.verify(split) == 2500
     assert sum(len(labels) for labels, _ in verification.read_examples(split)) == 2500
     _records(tmp_path / 'file', [0] * 2400 + [10] + [0] * 99)
-    with messages.raises(r'\(count: 1, for example 10\);'):
+    with messages.raises(r'\(count: 1, for example 10\):'):
         verification.verify(split)
     os.truncate(split.paths[0], 2450 * 3073 - 1)
-    with messages.raises('are 2449 records of 3073 bytes and 3072 more;'):
+    with messages.raises('are 2449 records of 3073 bytes and 3072 more:'):
         verification.verify(split)
 
 
@@ -85,7 +85,7 @@ def test_labels_of_two_bytes(tmp_path):
     rows = np.fromfile(str(tmp_path / 'x'), np.uint8).reshape(7, -1)
     np.testing.assert_array_equal(images.reshape(7, -1), rows[:, 2:])
     assert verification.verify(_records(tmp_path / 'y', [300], 2)._replace(num_classes=301)) == 1
-    with messages.raises(r'not 0 to 299 \(count: 2, for example 300\);'):
+    with messages.raises(r'not 0 to 299 \(count: 2, for example 300\):'):
         verification.verify(_records(tmp_path / 'x', [5] * 1200 + [300, 65535], 2))
 
 
@@ -95,7 +95,7 @@ def test_dataset_json(tmp_path):
     assert verification.verify(split) == 5
     verification.verify_checksums(split)
     for sha256, source in [(digest, 'in dataset.json'), (None, 'at the start')]:
-        with messages.raises(f'x has 5 examples, not 4 as {source}; '):
+        with messages.raises(f'x has 5 examples, not 4 as {source}: '):
             verification.verify(Split([DataFile(str(tmp_path / 'x'), 4, sha256)]))
     _records(tmp_path / 'x', range(1, 6))
     verification.verify_checksums(Split([DataFile(str(tmp_path / 'x'))]))  # without a dataset.json

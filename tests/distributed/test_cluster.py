@@ -75,7 +75,7 @@ def test_duplicate_addresses():
 
 
 def test_without_workers():
-    assert ' give `worker_hosts=host:port' in _complaint(Cluster(('a:1',), ()).check)
+    assert ' give `worker_hosts`=host:port' in _complaint(Cluster(('a:1',), ()).check)
 
 
 @pytest.mark.parametrize('job, index, count', [('worker', 2, 2), ('ps', 1, 1)])

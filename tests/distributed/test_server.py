@@ -206,7 +206,7 @@ def test_a_port_in_use():
         cluster = Cluster((), (f'127.0.0.1:{port}',))
         with pytest.raises(UserError) as error:
             server.start_server(cluster, cluster.worker_tasks[0], tf.ConfigProto())
-    assert f'{port}) cannot listen: Address already in use. End the process' in str(error.value)
+    assert f'{port}) cannot listen: Address already in use: end the process' in str(error.value)
 
 
 @pytest.mark.parametrize('phases', [[None, CONNECTING, None, JOINING, FILLING], [JOINING, None]])

@@ -171,7 +171,7 @@ def test_a_checkpoint_is_replaced_while_read(tmp_path, monkeypatch):
 )
 def test_a_checkpoint_that_does_not_fit(tmp_path, name, shape, dtype, complaint):
     path = _save(tmp_path, 1)
-    with pytest.raises(UserError, match=f'^The checkpoint {path} does not fit: {complaint}. Give '):
+    with pytest.raises(UserError, match=f'^The checkpoint {path} does not fit: {complaint}: give '):
         checkpoint.check_fits(
             checkpoint.read(path), {name: tf.get_variable('variable', shape, dtype)}
         )
@@ -198,7 +198,7 @@ def test_choices(tmp_path, data_dir):
         ('best', 'has kept no best checkpoint: train with `keep_best`'),
         (
             str(tmp_path / 'model.ckpt-7'),
-            'The checkpoint .*model.ckpt-7 is missing. Give `checkpoint=latest`, or the path',
+            'The checkpoint .*model.ckpt-7 is missing: give `checkpoint`=latest, or the path',
         ),
         (str(tmp_path), '; `checkpoint_dir` is for a directory$'),
     ]:

@@ -153,7 +153,7 @@ def test_a_deterministic_run_that_cannot_continue(tmp_path, data_dir, capsys, na
     changed = _changed(record, name, other)
     complaint = (
         f'^The run in {tmp_path} cannot continue bit for bit: its {name} was %s, and is now {other} '
-        rf'\({re.escape(cause)}\)\. Restore that, or leave out `deterministic`, or give another directory$'
+        rf'\({re.escape(cause)}\): restore that, or leave out `deterministic`, or give another directory$'
     )
     with messages.raises(complaint % re.escape(str(record.flat()[name]))):
         open_run(str(tmp_path), changed).__enter__()

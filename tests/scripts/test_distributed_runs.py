@@ -169,7 +169,7 @@ def test_mistakes_that_others_notice(tmp_path, make_cluster):
                 'The run has initial_learning_rate 0.1, but {name} has 0.5: ',
             ),
             ('worker 2', [others], {}, f'ps 0 ({address["ps 0"]}) was started with '),
-            ('ps 0', [], {}, '{name} cannot listen: Address already in use. '),
+            ('ps 0', [], {}, '{name} cannot listen: Address already in use: '),
             (
                 'ps 0',
                 [],

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from cifar10.errors import UserError
 from cifar10.system import directories
 from tests.helpers import faults, locks, messages
 
@@ -85,9 +86,9 @@ def test_a_directory_that_is_put_back(tmp_path):
 @locks.needed
 def test_one_holds_the_lock(tmp_path):
     path, before = str(tmp_path), len(os.listdir('/dev/fd'))
-    with pytest.raises(ZeroDivisionError), directories.Lock(path, 'in use'):
+    with pytest.raises(ZeroDivisionError), directories.Lock(path, UserError('in use')):
         assert directories.is_locked(path)
-        with messages.raises('^in use$'), directories.Lock(path, 'in use'):
+        with messages.raises('^in use$'), directories.Lock(path, UserError('in use')):
             pass
         1 / 0  # noqa: B018
     assert not directories.is_locked(path) and len(os.listdir('/dev/fd')) == before
@@ -108,12 +109,12 @@ def test_the_lock_ends_with_its_process(tmp_path):
     path = str(tmp_path)
     with locks.process(HOLD, path) as holder:
         assert holder.stdout.readline() == 'held\n'
-        with messages.raises('^in use$'), directories.Lock(path, 'in use'):
+        with messages.raises('^in use$'), directories.Lock(path, UserError('in use')):
             pass
         assert directories.is_locked(path)
     assert os.listdir(path) == [directories.LOCK_FILE]  # left by the killed process
     assert directories.is_empty(path) and not directories.is_locked(path)
-    with directories.Lock(path, 'in use'):
+    with directories.Lock(path, UserError('in use')):
         assert directories.is_locked(path)
     assert os.listdir(path) == []
 
@@ -150,7 +151,7 @@ def test_the_file_of_the_former_holder_is_not_used(tmp_path, monkeypatch):
         return flock(file, operation)
 
     monkeypatch.setattr(directories.fcntl, 'flock', release_and_lock)
-    with directories.Lock(path, 'in use'):
+    with directories.Lock(path, UserError('in use')):
         assert directories.is_locked(path)
     assert os.listdir(path) == []
 
@@ -169,7 +170,7 @@ def test_a_lock_file_that_cannot_be_written(tmp_path):
 def test_a_system_without_locks(tmp_path, monkeypatch):
     monkeypatch.setattr(directories, 'fcntl', None)
     for _ in range(2):
-        with directories.Lock(str(tmp_path), 'in use') as lock:
+        with directories.Lock(str(tmp_path), UserError('in use')) as lock:
             lock.check()
             assert not directories.is_locked(str(tmp_path))
 
