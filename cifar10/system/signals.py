@@ -2,11 +2,11 @@
 
 import contextlib
 import os
-import select
 import signal
 import socket
 import sys
 import threading
+import time
 
 STOP_SIGNALS = [  # Windows has no SIGHUP
     getattr(signal, name) for name in ('SIGINT', 'SIGTERM', 'SIGHUP') if hasattr(signal, name)
@@ -15,13 +15,14 @@ BROKEN_PIPE_SIGNAL = getattr(
     signal, 'SIGPIPE', signal.SIGTERM
 )  # Windows has no SIGPIPE, nor SIGKILL
 _KILL = getattr(signal, 'SIGKILL', signal.SIGTERM)
+_REPEAT_SECS = 1
 
 stderr_fd = 2  # changed while descriptor 2 is redirected
 child_pids = set()  # processes to kill at exit
-_received_signals = []  # including those received in C++ code
+_first = []  # number and time of the first signal
 _ending_lock = threading.Lock()  # acquired once, by the exiting thread
 _initial_handlers = {}  # those before install_handlers
-_watch = []  # after install_handlers: the socket that gets signal numbers, and the thread
+_wakeup_sockets = []  # after install_handlers: the socket that gets signal numbers
 
 
 class SignalInterrupt(KeyboardInterrupt):
@@ -39,7 +40,7 @@ def exit_immediately(signum, frame=None):
     for child in child_pids:
         with contextlib.suppress(OSError):
             os.kill(child, _KILL)
-    if signum != BROKEN_PIPE_SIGNAL and _can_write():
+    if signum != BROKEN_PIPE_SIGNAL:
         name = signal.Signals(signum).name
         line = f'{os.path.basename(sys.argv[0])}: interrupted ({name})\n'
         with contextlib.suppress(OSError):
@@ -47,47 +48,40 @@ def exit_immediately(signum, frame=None):
     os._exit(128 + signum)
 
 
-def _can_write():
-    """Return True if a write to stderr does not block, as in a pipe that nobody reads."""
-    try:  # On Windows, select takes sockets only.
-        return os.name == 'nt' or bool(select.select([], [stderr_fd], [], 1)[1])
-    except OSError:  # stderr is closed.
-        return False
+def _count(signum):
+    """Count a signal; return True if it is the second one.
+
+    The same signal within a second counts once: `timeout` signals the process and then its group,
+    and both the shell and the kernel signal the end of a terminal. Ctrl-C can also end the reader
+    of the output, so a signal directly after a closed pipe is not the second one.
+    """
+    now = time.monotonic()
+    if not _first:
+        _first.append((signum, now))
+    number, when = _first[0]
+    return now - when >= _REPEAT_SECS or number not in (signum, BROKEN_PIPE_SIGNAL)
 
 
 def install_handlers():
     """Let each stop signal, or in a StopRequest the second one, end the process immediately.
 
     The handlers raise no exception, because TensorFlow could suppress or replace it. A thread
-    handles the second signal, because Python's handlers wait while the main thread is in C++ code.
+    counts the signals, because Python's handlers wait while the main thread is in C++ code.
     """
     _initial_handlers.update(_handlers())
     _set(dict.fromkeys(_initial_handlers, exit_immediately))
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    thread = threading.Thread(target=_exit_at_second_signal, args=[reader], daemon=True)
-    thread.start()
-    _watch[:] = [writer, thread]
+    threading.Thread(target=_exit_at_second_signal, args=[reader], daemon=True).start()
+    _wakeup_sockets.append(writer)
 
 
 def _exit_at_second_signal(reader):
     """Read the signal numbers that Python's C code writes to a socket, until it is closed."""
     for (signum,) in iter(lambda: reader.recv(1), b''):
-        if signum in STOP_SIGNALS and not (
-            _received_signals and _is_repeated(signum, _received_signals[0])
-        ):
-            _received_signals.append(signum)
-            if len(_received_signals) >= 2:
-                exit_immediately(signum)
-
-
-def _is_repeated(signum, first):
-    """Return True if a signal is the first one's duplicate.
-
-    When a terminal is closed, both the shell and the kernel send SIGHUP.
-    """
-    return signum == first == getattr(signal, 'SIGHUP', None)
+        if signum in STOP_SIGNALS and _count(signum):
+            exit_immediately(signum)
 
 
 def restore_handlers():
@@ -95,18 +89,14 @@ def restore_handlers():
     signal.set_wakeup_fd(-1)
     _set(_initial_handlers)
     _initial_handlers.clear()
-    _received_signals.clear()
-    if _watch:
-        writer, thread = _watch
-        _watch.clear()
-        writer.close()
-        thread.join()
+    _first.clear()
+    while _wakeup_sockets:
+        _wakeup_sockets.pop().close()
 
 
 def raise_signal(signum):
     """Call the handler of SIGINT, which is never ignored, with `signum`."""
-    if not _received_signals:
-        _received_signals.append(signum)  # The next signal is the second one.
+    _count(signum)
     signal.getsignal(signal.SIGINT)(signum, None)
 
 
@@ -130,26 +120,31 @@ def _set(handlers):
 class StopRequest:
     """Context manager in which the first signal only sets `received_signal`, a signal.Signals.
 
-    The second signal ends a script: the thread of install_handlers gets it. Without that thread, as
-    in a notebook, the former handlers get it.
+    The second signal ends a script: the thread of install_handlers counts it. Without that thread,
+    as in a notebook, the former handlers get it.
     """
 
     received_signal = None
 
     def __enter__(self):
+        if not _wakeup_sockets:
+            _first.clear()  # Each cell of a notebook counts anew.
         self._before = _handlers()
         _set(dict.fromkeys(self._before, self._handle))
         return self
 
     def _handle(self, signum, frame):
+        is_second = not _wakeup_sockets and _count(signum)
         if self.received_signal is None:
             self.received_signal = signal.Signals(signum)
-        elif not _initial_handlers and not _is_repeated(signum, self.received_signal):
+        elif is_second:
             _set(self._before)
             os.kill(os.getpid(), signum)
 
     def __exit__(self, *unused_error):
-        _set(self._before)
+        # After a signal, a script saves, evaluates and ends: the repetition must not end it before.
+        if not (self.received_signal and _wakeup_sockets):
+            _set(self._before)
 
 
 class RaiseOnSignal(StopRequest):

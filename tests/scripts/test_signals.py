@@ -3,12 +3,13 @@
 import os
 import re
 import signal
+import time
 
 import pytest
 
 from cifar10.data import dataset, verification
 from cifar10.runs import checkpoint
-from tests.helpers import faults, programs
+from tests.helpers import faults, messages, programs
 
 pytestmark = [pytest.mark.slow, faults.needs_proc]
 
@@ -19,15 +20,24 @@ def _assert_interrupted(process, number):
     assert re.fullmatch(rf'cifar10_\w+\.py: interrupted \({number.name}\)\n', stderr)
 
 
-def test_the_end_of_a_terminal(tmp_path, data_dir):
-    """SIGHUP is like SIGTERM."""
-    process = programs.start('cifar10_train', *faults.job(data_dir, tmp_path))
-    faults.read_until(process, ': step 3,')
-    process.send_signal(signal.SIGHUP)
-    status, stdout, stderr = faults.end(process)
-    saved = checkpoint.read_latest(str(tmp_path))
-    assert (status, stderr) == (0, '')
-    assert stdout.endswith(f'Saved {saved.path}\n') and saved.step >= 3
+def test_the_same_signal_twice(tmp_path, data_dir):
+    """`timeout` signals the process and then its group; the kernel and the shell signal the end of
+    a terminal."""
+    gaps = [0, 0.0001, 0.001, 0.02, 0.05]
+    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGTERM]
+    trainers = [
+        programs.start('cifar10_train', *faults.job(data_dir, tmp_path / str(gap))) for gap in gaps
+    ]
+    for process, number, gap in zip(trainers, numbers, gaps):
+        line = faults.read_until(process, ': step 3,')
+        process.send_signal(number)
+        time.sleep(gap)
+        process.send_signal(number)
+        status, stdout, stderr = faults.end(process)
+        saved = checkpoint.read_latest(str(tmp_path / str(gap)))
+        assert (status, stderr) == (0, '')
+        assert stdout.endswith(f'Saved {saved.path}\n')
+        assert int(messages.log_steps(line + stdout)[-1]) == saved.step
 
 
 def test_while_the_queue_is_filled(tmp_path, data_dir):

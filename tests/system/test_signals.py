@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -114,35 +115,6 @@ def test_one_line_though_another_signal_comes_meanwhile():
     assert _run('signals.install_handlers()', then) == (128 + signal.SIGINT, _line(signal.SIGINT))
 
 
-def test_nobody_reads_the_line_at_present():
-    """The pipe of a pager is full."""
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            os.write(writer, bytes(1 << 16))
-    os.set_blocking(writer, True)
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            '-c',
-            _PROGRAM % ('signals.install_handlers()', _READY + 'signal.pause()'),
-        ],
-        stderr=writer,
-        stdout=subprocess.PIPE,
-        env=dict(os.environ, PYTHONPATH=programs.ROOT),
-    )
-    try:
-        process.stdout.readline()
-        process.terminate()
-        assert process.wait(timeout=programs.DEADLINE_SECS) == 128 + signal.SIGTERM
-    finally:
-        process.kill()
-        process.stdout.close()
-        os.close(reader)
-        os.close(writer)
-
-
 def test_a_handler_that_is_not_of_python_stays(monkeypatch):
     """Python could not restore the handler of a host program in another language."""
     handlers = {signal.SIGINT: signal.SIG_IGN, signal.SIGHUP: signal.SIG_DFL}
@@ -213,14 +185,58 @@ def test_the_first_signal_requests_a_stop(received, number):
         assert received == []
 
 
-@pytest.mark.parametrize('first, second', [BOTH, BOTH[:1] * 2])
-def test_the_second_signal_acts_as_before(received, first, second):
+@pytest.fixture
+def clock(monkeypatch):
+    """An imitated clock; its time is `now`."""
+    clock = types.SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(signals, 'time', clock)
+    return clock
+
+
+INT, TERM, HUP, PIPE = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE
+
+
+@pytest.mark.parametrize('first, second', [(INT, INT), (TERM, TERM), (HUP, HUP), (PIPE, INT)])
+def test_a_repetition_within_a_second_counts_once(clock, monkeypatch, first, second):
+    """Ctrl-C in a pipeline can close the pipe first."""
+    monkeypatch.setattr(signals, '_first', [])
+    found = []
+    for number, now in [(first, 100), (second, 100), (second, 100.5), (second, 100.999)]:
+        clock.now = now
+        found.append(signals._count(number))
+    assert found == [False] * 4
+    clock.now = 101
+    assert signals._count(second) and signals._count(TERM)
+
+
+@pytest.mark.parametrize('first, second', [(INT, TERM), (TERM, HUP), (HUP, INT)])
+def test_another_signal_is_the_second_one_at_any_time(clock, monkeypatch, first, second):
+    monkeypatch.setattr(signals, '_first', [])
+    assert [signals._count(number) for number in (first, second)] == [False, True]
+
+
+@pytest.mark.parametrize('first, second, secs', [(INT, TERM, 0), (INT, INT, 1)])
+def test_the_second_signal_acts_as_before(received, clock, first, second, secs):
     with signals.StopRequest() as stop:
         _send(first)
+        _send(first)
+        clock.now += secs
+        assert (stop.received_signal, received) == (first, [])
         _send(second)
         assert (stop.received_signal, received) == (first, [second])
     _send(first)
     assert received == [second, first]
+
+
+def test_each_cell_of_a_notebook_counts_anew(received, clock):
+    for _ in range(2):
+        with pytest.raises(signals.SignalInterrupt), signals.RaiseOnSignal():
+            try:
+                _send(INT)
+            finally:
+                _send(INT)
+        clock.now += 60
+    assert received == []
 
 
 def test_signals_are_held_back(received):
@@ -235,10 +251,37 @@ def test_signals_are_held_back(received):
     assert received == BOTH + [signal.SIGINT]
 
 
-def test_a_terminal_that_is_closed():
-    """The shell and the kernel both send SIGHUP; this is no second signal."""
-    hang_up = 'os.kill(os.getpid(), signal.SIGHUP)'
-    requested = 'with signals.StopRequest() as stop:\n    {0}\n    {0}\n    assert stop.received_signal == signal.SIGHUP'
-    raised = 'with signals.RaiseOnSignal():\n    try:\n        {0}\n    finally:\n        {0}\n        os._exit(7)'
-    for then, status in [(requested, 0), (raised, 7)]:
-        assert _run('signals.install_handlers()', then.format(hang_up)) == (status, '')
+# The thread has read every signal.
+_READ_ALL = """
+(thread,) = [thread for thread in signals.threading.enumerate() if thread.daemon]
+signals._wakeup_sockets[0].close()
+thread.join()
+"""
+
+
+def _installed(*times):
+    """Return the code that installs the handlers; the signals come at these times."""
+    clock = f'types.SimpleNamespace(monotonic=iter({times}).__next__)'
+    return f'import types; signals.time = {clock}; signals.install_handlers()'
+
+
+@pytest.mark.parametrize('number', signals.STOP_SIGNALS)
+def test_a_script_ignores_the_repetition(number):
+    """Also after the block: the script may still evaluate the last checkpoint."""
+    send = f'os.kill(os.getpid(), {int(number)})'
+    requested = f'with signals.StopRequest() as stop:\n    {send}\n    {send}\n{send}\n'
+    requested += f'assert stop.received_signal == {int(number)}\n{_READ_ALL}'
+    raised = f'try:\n    with signals.RaiseOnSignal():\n        {send}\nexcept signals.SignalInterrupt:\n    pass\n'
+    raised += f'{send}\n{send}\n{_READ_ALL}'
+    for then in (requested, raised):
+        assert _run(_installed(5, 5.1, 5.9), then) == (0, '')
+
+
+@pytest.mark.parametrize('number', signals.STOP_SIGNALS)
+def test_a_second_later_it_ends_the_script(number):
+    """Inside and after the block, while the main thread is in C code."""
+    send = f'os.kill(os.getpid(), {int(number)})'
+    inside = f'with signals.StopRequest():\n    {send}\n    {send}\n    {_WAIT_IN_C}'
+    after = f'with signals.StopRequest():\n    {send}\n{send}\n{_WAIT_IN_C}'
+    for then in (inside, after):
+        assert _run(_installed(5, 6), then) == (128 + number, _line(number))
