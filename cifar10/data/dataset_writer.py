@@ -38,15 +38,7 @@ def lock_files_dir(data_dir, dataset_spec=dataset.CIFAR10):
         return
     path = dataset.files_dir(data_dir, dataset_spec)
     with _lock_parent(path):
-        if is_present(data_dir, dataset_spec):
-            yield None
-            return
-        try:
-            yield path
-        except UserError:
-            # On a file system whose locks are local, another machine may have been faster.
-            if not is_present(data_dir, dataset_spec):
-                raise
+        yield None if is_present(data_dir, dataset_spec) else path
 
 
 @contextlib.contextmanager
@@ -79,10 +71,9 @@ def _lock_parent(path):
     missing = directories.missing_directories(parent)
     directories.make(parent)
     try:
-        with directories.write_lock(parent):
+        with directories.Lock(parent):
             yield
     finally:
-        # The Lock of a waiting process detects the removal, or prevents it by its file.
         for directory in missing:
             with contextlib.suppress(OSError):  # not empty
                 os.rmdir(directory)

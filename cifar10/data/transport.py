@@ -6,11 +6,9 @@ bytes on disk stay: the next host with the same archive sends the rest.
 
 import contextlib
 import datetime
-import glob
 import math
 import os
 import queue
-import shutil
 import socket
 import threading
 import time
@@ -21,7 +19,7 @@ from cifar10 import errors
 from cifar10.data.progress import ProgressBar
 from cifar10.data.published import archive_of_url
 from cifar10.errors import UserError
-from cifar10.system import directories, files
+from cifar10.system import files
 
 _CHUNK_BYTES = 1 << 18
 # Maximum time to open a connection and between two chunks; interval between two measurements.
@@ -81,7 +79,7 @@ class Download:
         self._name = urls[0] if is_single else f'{published.name} from {len(urls)} hosts'
         self._trial_secs = _ONLY_HOST_SECS if is_single else _TRIAL_SECS
         self._max_failed_rounds = 3 if is_single else 1  # in a row, without a byte
-        self._partial_paths = {}  # archive path -> partial file of this process
+        self._partial_paths = {}  # archive path -> partial file
         self._num_bytes = _EXPECTED_BYTES
         self._num_new = 0  # bytes that were not on disk before
 
@@ -97,7 +95,7 @@ class Download:
             # Also the unused ones: an earlier part decides which host would be done first.
             for host in self._hosts:
                 if host.path not in self._partial_paths:
-                    self._partial_paths[host.path] = _make_partial(host.path)
+                    self._partial_paths[host.path] = _open_partial(host.path)
             while True:
                 host = min(self._hosts, key=self._seconds_left)
                 if host.rate():
@@ -282,26 +280,17 @@ def _append(out, content):
         )
 
 
-def _make_partial(path):
-    """Return the path of a new partial file of this process, with the largest earlier download.
-
-    Even without locks, no other process writes to the file. Abandoned files are removed. Other
-    files are copied, because their processes may run on another machine.
+def _open_partial(path):
+    """Return the path of the partial file, with the bytes of an earlier download.
 
     Raises:
       UserError: the file cannot be written.
     """
+    partial_path = path + '.part'
     try:
-        with files.open_new(f'{path}.part{directories.process_mark()}') as new:
-            pass
+        with open(partial_path, 'ab'):
+            return partial_path
     except OSError as error:
         raise UserError(
-            f'Cannot write {path}.part ({error.strerror}): make room there, make the directory writable, or give another one'
+            f'Cannot write {partial_path} ({error.strerror}): make room there, make the directory writable, or give another one'
         )
-    for leftover in sorted(glob.glob(glob.escape(path) + '.part*'), key=_size):
-        with contextlib.suppress(OSError):  # Another process has been faster.
-            if directories.is_abandoned(leftover):
-                os.replace(leftover, new.name)
-            else:
-                shutil.copyfile(leftover, new.name)
-    return new.name

@@ -54,7 +54,7 @@ def export(trained_model, export_dir, version=None):
     directories.make(export_dir)
     path = export_dir
     try:
-        with directories.write_lock(export_dir):
+        with directories.Lock(export_dir):
             version = max(list_versions(export_dir), default=0) + 1 if version is None else version
             path = os.path.join(export_dir, str(version))
             if os.path.lexists(path):

@@ -1,13 +1,8 @@
 """Directories: creation, atomic writing, locks."""
 
 import contextlib
-import glob
 import os
-import re
 import shutil
-import socket
-import tempfile
-import time
 
 from cifar10.errors import UserError
 
@@ -19,7 +14,6 @@ except ImportError:
 
 LOCK_FILE = '.cifar10.lock'
 _INCOMPLETE = '.cifar10-incomplete-'
-_JUST_MOVED = 'has just been moved or removed by another process: start again'
 
 
 def check_checkpoint_dir(directory):
@@ -86,25 +80,20 @@ def is_empty(path):
 
 
 class Lock:
-    """Exclusive lock on a directory; a context manager.
+    """Exclusive lock on a directory, by flock on a file in it; a context manager.
 
-    It locks a file in the directory. NFS keeps a lock on a directory, or on a file that is not open
-    for writing, local to the machine.
-
-    Attributes:
-      is_held: True if the lock was acquired; False on a system without locks.
+    On a system or file system without such locks, it locks nothing.
     """
 
     def __init__(self, path, busy_message=None):
         """Set the directory, and the UserError's message if another process holds the lock.
 
         Without a message, __enter__ waits for that process. If the lock file cannot be written, it
-        continues without the lock.
+        continues without the lock: the writer's own error has a better remedy.
         """
         self._path, self._busy_message = path, busy_message
         self._directory = None  # file descriptor
         self._cleanup = contextlib.ExitStack()
-        self.is_held = False
 
     def __enter__(self):
         if fcntl is not None:
@@ -120,149 +109,53 @@ class Lock:
         self._cleanup.close()
 
     def _lock(self):
-        is_removed = True
-        while is_removed:
-            file = self._open_file()
-            if file is None:
-                return
-            self._cleanup.callback(os.close, file)
-            self.is_held = self._acquire(file)
-            # The former holder may have removed the file while this process waited.
-            is_removed = not self._is_lock_file(file)
-        self._cleanup.callback(self._remove_file)
-        self.check(_JUST_MOVED)
-
-    def _is_lock_file(self, file):
-        """Return True if a descriptor's file is still in the directory."""
-        try:
-            found = os.stat(LOCK_FILE, dir_fd=self._directory, follow_symlinks=False)
-        except FileNotFoundError:
-            return False
-        return os.path.samestat(os.fstat(file), found)
-
-    def _open_file(self):
-        """Return a descriptor of the lock file; None to continue without the lock."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-        try:
-            return os.open(LOCK_FILE, flags, 0o666, dir_fd=self._directory)
-        except OSError as error:
-            self.check(_JUST_MOVED)
-            # A killed process of another user may have left the file. A local lock needs no
-            # permission to write.
-            with contextlib.suppress(OSError):
-                return os.open(LOCK_FILE, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._directory)
-            if self._busy_message:
+        path = os.path.join(self._path, LOCK_FILE)
+        is_locked = False
+        while not is_locked:
+            try:
+                # NFS locks only files that are open for writing.
+                file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            except OSError as error:
+                if not self._busy_message:
+                    return
                 raise UserError(
-                    f'Cannot write {os.path.join(self._path, LOCK_FILE)} ({error.strerror}): make room there, make it '
-                    'writable, or give another directory'
+                    f'Cannot write {path} ({error.strerror}): make room there, make it writable, or give another directory'
                 )
+            self._cleanup.callback(os.close, file)
+            self._acquire(file)
+            # The former holder may have removed the file while this process waited.
+            is_locked = _is_at(path, file)
+        self._cleanup.callback(self._remove_file)
 
     def _acquire(self, file):
-        """Lock the file; return False if its file system has no locks."""
         try:
-            while True:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    return True
-                except BlockingIOError:
-                    # A process in is_locked holds a shared lock for a moment. Only the exclusive
-                    # lock of a Lock makes this line raise the same error.
-                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                    fcntl.flock(file, fcntl.LOCK_UN)
-                    time.sleep(0.01)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if self._busy_message:
                 raise UserError(self._busy_message)
             print(f'Waiting for another process in {self._path}', flush=True)
             fcntl.flock(file, fcntl.LOCK_EX)
-            return True
-        except OSError:
-            return False
+        except OSError:  # The file system has no locks.
+            pass
 
     def _remove_file(self):
         with contextlib.suppress(OSError):
             os.unlink(LOCK_FILE, dir_fd=self._directory)
 
-    def check(
-        self,
-        message='has been moved or removed: put it back, and start again; the saved files are intact',
-    ):
+    def check(self):
         """Raise UserError if the directory has been moved, removed or replaced."""
-        if self._directory is None:
-            return
-        try:
-            is_same = os.path.samestat(os.fstat(self._directory), os.stat(self._path))
-        except OSError:
-            is_same = False
-        if not is_same:
-            raise UserError(f'{self._path} {message}')
+        if self._directory is not None and not _is_at(self._path, self._directory):
+            raise UserError(
+                f'{self._path} has been moved or removed: put it back, and start again; the saved files are intact'
+            )
 
 
-def process_mark():
-    """Return a part of a file name that identifies the machine and this process."""
-    return f'~{socket.gethostname()}~{os.getpid()}~'
-
-
-def is_abandoned(path):
-    """Return True if the process whose process_mark is in the name of `path` has surely ended.
-
-    The processes of other machines are in doubt, even for the holder of a Lock: some network file
-    systems keep every lock local.
-    """
-    mark = re.search(rf'~{re.escape(socket.gethostname())}~(\d{{1,9}})~', os.path.basename(path))
-    if not mark or mark.group(0) == process_mark():
-        return bool(mark)
-    if fcntl is None:
-        return True  # On Windows, os.kill would end the process, and open files cannot be removed.
+def _is_at(path, descriptor):
+    """Return True if `path` is the open file or directory."""
     try:
-        os.kill(int(mark.group(1)), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:  # a process of another user
-        pass
-    return False
-
-
-@contextlib.contextmanager
-def atomic_directory(path):
-    """Yield a temporary directory, then rename it to `path`; remove it after an error.
-
-    Raises:
-      OSError: the directory cannot be made or renamed.
-    """
-    parent, name = os.path.split(os.path.abspath(path))
-    incomplete = tempfile.mkdtemp(prefix=_INCOMPLETE + process_mark(), dir=parent)
-    try:
-        directory = os.path.join(incomplete, name)
-        os.mkdir(directory)
-        yield directory
-        with contextlib.suppress(OSError):  # `path` or the file does not exist.
-            if is_empty(path):  # Without the file, the new directory can replace it.
-                os.remove(os.path.join(path, LOCK_FILE))
-        os.rename(directory, path)
-    finally:
-        shutil.rmtree(incomplete, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def write_lock(directory):
-    """Hold the lock on a directory; before and after, remove leftovers of atomic_directory.
-
-    A process that is killed, or gets a signal in mkdtemp, leaves such a directory.
-    """
-    with Lock(directory) as lock:
-        try:
-            _remove_incomplete(directory, lock)
-            yield
-        finally:
-            _remove_incomplete(directory, lock)
-
-
-def _remove_incomplete(parent, lock):
-    for leftover in glob.glob(os.path.join(glob.escape(parent), _INCOMPLETE + '*')):
-        # Without the lock, another thread or container may have this process id.
-        if lock.is_held and is_abandoned(leftover):
-            shutil.rmtree(leftover, ignore_errors=True)
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except OSError:
+        return False
 
 
 def is_locked(path):
@@ -276,3 +169,23 @@ def is_locked(path):
         return True
     except OSError:  # There is no file, or the file system has no locks.
         return False
+
+
+@contextlib.contextmanager
+def atomic_directory(path):
+    """Yield a temporary directory, then rename it to `path`; remove it after an error.
+
+    The caller holds the Lock on the parent, so the leftover of a killed process is replaced.
+
+    Raises:
+      OSError: the directory cannot be made or renamed.
+    """
+    parent, name = os.path.split(os.path.abspath(path))
+    incomplete = os.path.join(parent, _INCOMPLETE + name)
+    shutil.rmtree(incomplete, ignore_errors=True)
+    try:
+        os.mkdir(incomplete)
+        yield incomplete
+        os.rename(incomplete, path)
+    finally:
+        shutil.rmtree(incomplete, ignore_errors=True)

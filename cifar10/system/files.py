@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import os
+import tempfile
 
 from cifar10 import errors
 from cifar10.errors import UserError
@@ -75,9 +76,8 @@ def check_writable(path):
     try:
         if os.path.isdir(path) or not os.path.basename(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        with open_new(path + '.new') as new:
+        with tempfile.TemporaryFile(dir=os.path.dirname(os.path.abspath(path))):
             pass
-        os.remove(new.name)
     except OSError as error:
         raise UserError(
             f'Cannot write {path} ({error.strerror}): name a file in an existing, writable directory'
@@ -88,22 +88,19 @@ def atomic_write(path, content, hint):
     """Write a file atomically: after an error, the old file is unchanged.
 
     Args:
-      path: the file; a link is replaced, not followed.
+      path: the file.
       content: a string or bytes.
       hint: the remedy in the error.
 
     Raises:
       UserError: the file cannot be written.
     """
-    content = content if isinstance(content, bytes) else content.encode()
-    new = None
+    new = path + '.new'
     try:
-        with open_new(path + '.new') as new:
-            new.write(content)
-        os.replace(new.name, path)
+        with open(new, 'wb') as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+        os.replace(new, path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            os.remove(new)
         raise UserError(f'Cannot write {path} ({error.strerror}): {hint}')
-    finally:
-        if new:
-            with contextlib.suppress(OSError):
-                os.remove(new.name)

@@ -1,11 +1,9 @@
 """Atomic writing of data sets, locks, and hold-out."""
 
-import glob
 import json
 import os
 import subprocess
 import sys
-import tempfile
 
 import numpy as np
 import pytest
@@ -13,13 +11,13 @@ import pytest
 import cifar10
 from cifar10.data import dataset, dataset_writer, synthetic, verification
 from cifar10.system import directories
-from tests.helpers import data_sets, messages, oracle, programs, queues, special_files
+from tests.helpers import data_sets, messages, oracle, programs, queues
 
 
 @pytest.mark.parametrize('name', ['[12]', "it's a back\\slash?", '-gr\u00fcn %s {x}'])
 def test_every_name_of_a_directory(tmp_path, name):
-    """TensorFlow reads from it too, and nothing is written elsewhere."""
-    (tmp_path / name / f'.cifar10-incomplete-{special_files.ABANDONED}x').mkdir(parents=True)
+    """TensorFlow reads from it too, and nothing is written elsewhere. A leftover goes."""
+    (tmp_path / name / f'.cifar10-incomplete-{dataset.CIFAR10_DIRECTORY}' / 'x').mkdir(parents=True)
     (tmp_path / name / 'incomplete').mkdir()  # a user's directory
     data_dir = str(tmp_path / name)
     synthetic.maybe_write(data_dir, records_per_file=10)
@@ -89,19 +87,6 @@ def test_a_second_process_finds_the_data_set(tmp_path):
     assert verification.verify(dataset.read(str(tmp_path)).test) == 50
 
 
-def test_a_signal_while_the_temporary_directory_is_made(tmp_path, monkeypatch):
-    make = tempfile.mkdtemp
-
-    def interrupted(*args, **kwargs):
-        make(*args, **kwargs)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(tempfile, 'mkdtemp', interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        synthetic.maybe_write(str(tmp_path), records_per_file=10)
-    assert os.listdir(str(tmp_path)) == []
-
-
 @pytest.mark.parametrize('data_dir', ['a', 'a/cifar-10-batches-bin/'])
 def test_a_data_set_is_written_below_the_parent(tmp_path, monkeypatch, data_dir):
     monkeypatch.chdir(tmp_path)
@@ -112,16 +97,10 @@ def test_a_data_set_is_written_below_the_parent(tmp_path, monkeypatch, data_dir)
 
 
 def test_the_lock_file_of_a_killed_process_is_no_content(tmp_path):
-    """In an empty directory that becomes a data set, and in its parent."""
-    for path in (tmp_path / dataset.CIFAR10_DIRECTORY, tmp_path / 'out', tmp_path):
-        path.mkdir(exist_ok=True)
-        (path / directories.LOCK_FILE).write_text('')
-    assert not dataset_writer.is_present(str(tmp_path))
+    (tmp_path / directories.LOCK_FILE).write_text('')
+    assert directories.is_empty(str(tmp_path))
     synthetic.maybe_write(str(tmp_path), records_per_file=10)
-    dataset_writer.hold_out(dataset.read(str(tmp_path)), str(tmp_path / 'out'), 10, seed=0)
-    assert verification.verify(dataset.read(str(tmp_path / 'out')).test) == 10
-    assert sorted(os.listdir(str(tmp_path))) == [dataset.CIFAR10_DIRECTORY, 'out']
-    assert not glob.glob(str(tmp_path / '*' / directories.LOCK_FILE))
+    assert os.listdir(str(tmp_path)) == [dataset.CIFAR10_DIRECTORY]
 
 
 def _bytes(split):

@@ -1,12 +1,10 @@
 """Downloads from one server on localhost that breaks off or sends errors."""
 
 import contextlib
-import glob
 import hashlib
 import os
 import re
 import tarfile
-import threading
 import time
 import types
 
@@ -15,12 +13,11 @@ import pytest
 import cifar10
 from cifar10.cli import data_flags
 from cifar10.data import dataset, published, transport
-from tests.helpers import data_sets, download_server, locks, messages, programs, special_files
+from tests.helpers import data_sets, download_server, messages, programs
 from tests.helpers.download_server import assert_complete
 
-# the partial download of a process that has ended
 NAME = published.CIFAR10.archives[0].name
-PART = f'{NAME}.part{special_files.ABANDONED}.0'
+PART = f'{NAME}.part'
 
 
 def test_whole_archive(fetch, tmp_path, capsys):
@@ -168,29 +165,16 @@ def test_an_archive_that_cannot_be_extracted(tmp_path, archive, fault):
     assert os.listdir(str(copy.parent)) == [copy.name]
 
 
-def test_the_largest_partial_download_is_resumed(fetch, tmp_path, archive):
-    """The file of another machine, whose process may still run, is copied."""
-    elsewhere = tmp_path / f'{NAME}.part{special_files.ELSEWHERE}.0'
-    elsewhere.write_bytes(archive[:2000])
-    for number, size in enumerate([3000, 1000]):
-        (tmp_path / f'{PART}{number}').write_bytes(archive[:size])
+def test_a_partial_download_is_resumed(fetch, tmp_path, archive):
+    """As after kill -9."""
+    (tmp_path / PART).write_bytes(archive[:3000])
     assert fetch('none').ranges == ['bytes=3000-']
-    assert elsewhere.read_bytes() == archive[:2000]
-    for path in (tmp_path / NAME, tmp_path / dataset.CIFAR10_DIRECTORY):
-        path.rename(f'{path}.old')
-    elsewhere.write_bytes(archive[:4000])
-    assert fetch('none').ranges == ['bytes=4000-']
-    assert elsewhere.read_bytes() == archive[:4000] and len(glob.glob(f'{tmp_path}/*.part*')) == 1
+    assert_complete(tmp_path)
 
 
-def test_no_room_for_a_partial_download(tmp_path, monkeypatch):
-    def fail(path):
-        raise OSError(28, 'No space left on device')
-
-    monkeypatch.setattr(transport.files, 'open_new', fail)
-    with messages.raises(
-        rf'^Cannot write {tmp_path}/.*\.part \(No space left on device\): make room'
-    ):
+def test_a_partial_file_that_cannot_be_written(tmp_path):
+    (tmp_path / PART).mkdir()
+    with messages.raises(rf'^Cannot write {tmp_path}/{PART} \(Is a directory\): make room'):
         cifar10.maybe_download_and_extract(str(tmp_path), 'http://127.0.0.1:1/')
 
 
@@ -205,41 +189,6 @@ def test_a_disk_that_is_full_during_a_download(fetch, tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert fetch('none').ranges == ['bytes=50000-']
-    assert_complete(tmp_path)
-
-
-FETCH = """
-import sys
-from cifar10.data import download, transport
-transport._RETRY_SECS = 0
-transport._ONLY_HOST_SECS = 60
-download.maybe_download_and_extract(*sys.argv[1:])
-"""
-
-
-@locks.needed
-def test_two_machines_whose_locks_are_useless(tmp_path, archive):
-    """The second machine is faster, while the first has half of the archive. No file is written by
-    both."""
-    asked, released = threading.Event(), threading.Event()
-
-    def send_half(handler, content):
-        half, length = content[: len(content) // 2], str(len(content))
-        download_server.answer(handler, 200, half, Content_Length=length)
-        handler.wfile.flush()
-        asked.set()
-        released.wait()
-
-    server = download_server.Server(archive, [send_half, 'none'])
-    code, md5 = locks.USELESS + FETCH, hashlib.md5(archive).hexdigest()
-    args = [code, str(tmp_path), server.url, md5]
-    with contextlib.closing(server), locks.process(*args) as first:
-        assert asked.wait(60)
-        with locks.process(*args) as second:
-            second.communicate(timeout=60)
-            released.set()
-            first.communicate(timeout=60)
-    assert (first.returncode, second.returncode) == (0, 0)
     assert_complete(tmp_path)
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from cifar10.data import download, published, transport
-from tests.helpers import messages, special_files
+from tests.helpers import messages
 from tests.helpers.download_server import Server, answer, assert_complete
 
 NOMINAL_SECS = transport._TRIAL_SECS  # before a test makes it shorter
@@ -165,7 +165,7 @@ def test_a_host_is_not_left_for_an_equal_one(small, archive, servers, clock, tmp
 
 def test_an_earlier_part_decides(small, archive, python_archive, servers, clock, tmp_path):
     """The host with the rest of it comes first; at the end the part is gone."""
-    part = tmp_path / f'{BINARY}.part{special_files.ABANDONED}.0'
+    part = tmp_path / f'{BINARY}.part'
     part.write_bytes(archive[: len(archive) * 9 // 10])
     first = servers(python_archive, ['none'], PYTHON)
     second = servers(archive, ['none'])

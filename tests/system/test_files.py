@@ -44,20 +44,6 @@ def test_what_was_there_stays_if_the_disk_is_full(tmp_path):
     assert os.listdir(str(tmp_path)) == ['file'] and (tmp_path / 'file').read_text() == 'old'
 
 
-def test_what_others_have_put_beside_it_stays(tmp_path):
-    (tmp_path / 'target').write_text('precious')
-    others = [tmp_path / name for name in ('file.new', 'file.new.0', 'file.new.1')]
-    for other in others:
-        other.symlink_to('target')
-    (tmp_path / 'file').symlink_to('target')  # is replaced
-    before = [os.lstat(str(other)) for other in others]
-    files.atomic_write(str(tmp_path / 'file'), 'new', 'remedy')
-    assert (tmp_path / 'target').read_text() == 'precious' and not (tmp_path / 'file').is_symlink()
-    assert (tmp_path / 'file').read_text() == 'new'
-    assert [os.lstat(str(other)) for other in others] == before
-    assert len(os.listdir(str(tmp_path))) == 5
-
-
 def test_names():
     for name in ('gs://bucket/run', 'file:///tmp/x', 'a/gs://b'):
         with messages.raises(f'^{name} is not a local path: give a local one$'):
@@ -81,20 +67,17 @@ def test_check_writable(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for path in ('new', str(tmp_path / 'new')):
         files.check_writable(path)
-    (tmp_path / 'new.new').write_text("the user's own")
-    long = str(tmp_path / ('x' * 253))  # too long with the suffix .new
     for path, reason in [
         ('', 'Is a directory'),
         (str(tmp_path), 'Is a directory'),
         (str(tmp_path) + '/', 'Is a directory'),
         (str(tmp_path / 'nowhere' / 'new'), 'No such file or directory'),
-        (long, 'File name too long'),
     ]:
         with messages.raises(
             rf'^Cannot write {path} \({reason}\): name a file in an existing, writable directory',
         ):
             files.check_writable(path)
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["the user's own"]
+    assert os.listdir(str(tmp_path)) == []
 
 
 @pytest.mark.skipif(sys.version_info < (3, 9), reason='hashlib has no parameter usedforsecurity')
