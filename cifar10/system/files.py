@@ -13,22 +13,9 @@ from cifar10.errors import UserError
 
 
 def check_name(path):
-    """Check that `path` is the same local path for TensorFlow and Python.
-
-    Raises:
-      UserError: the name is remote or not UTF-8.
-    """
+    """Raise UserError if `path` is a remote path of TensorFlow."""
     if '://' in path:
         raise UserError(f'{path} is not a local path: give a local one')
-    try:
-        is_same_there = os.fsencode(path) == path.encode()
-    except UnicodeEncodeError:
-        is_same_there = False
-    if not is_same_there:
-        raise UserError(
-            f'{path.encode(errors="backslashreplace").decode()} is not UTF-8, which TensorFlow needs: give '
-            'another name, or use a UTF-8 locale'
-        )
 
 
 def digest(path, algorithm):

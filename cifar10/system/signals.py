@@ -8,12 +8,11 @@ import sys
 import threading
 import time
 
-STOP_SIGNALS = [  # Windows has no SIGHUP
+# Windows has no SIGHUP, SIGPIPE and SIGKILL.
+STOP_SIGNALS = [
     getattr(signal, name) for name in ('SIGINT', 'SIGTERM', 'SIGHUP') if hasattr(signal, name)
 ]
-BROKEN_PIPE_SIGNAL = getattr(
-    signal, 'SIGPIPE', signal.SIGTERM
-)  # Windows has no SIGPIPE, nor SIGKILL
+BROKEN_PIPE_SIGNAL = getattr(signal, 'SIGPIPE', signal.SIGTERM)
 _KILL = getattr(signal, 'SIGKILL', signal.SIGTERM)
 _REPEAT_SECS = 1
 
@@ -22,7 +21,7 @@ child_pids = set()  # processes to kill at exit
 _first = []  # number and time of the first signal
 _ending_lock = threading.Lock()  # acquired once, by the exiting thread
 _initial_handlers = {}  # those before install_handlers
-_wakeup_sockets = []  # after install_handlers: the socket that gets signal numbers
+_counting_thread = []  # after install_handlers: the socket from which it reads the signals
 
 
 class SignalInterrupt(KeyboardInterrupt):
@@ -74,7 +73,7 @@ def install_handlers():
     writer.setblocking(False)
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=_exit_at_second_signal, args=[reader], daemon=True).start()
-    _wakeup_sockets.append(writer)
+    _counting_thread.append(writer)
 
 
 def _exit_at_second_signal(reader):
@@ -90,8 +89,8 @@ def restore_handlers():
     _set(_initial_handlers)
     _initial_handlers.clear()
     _first.clear()
-    while _wakeup_sockets:
-        _wakeup_sockets.pop().close()
+    while _counting_thread:
+        _counting_thread.pop().close()
 
 
 def raise_signal(signum):
@@ -104,11 +103,11 @@ def _handlers():
     """Return the handlers that can be replaced; none outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return {}
-    # Keep an ignored SIGHUP (nohup) or SIGTERM ignored. None is a handler not set by Python.
+    # Keep an ignored SIGHUP (nohup) or SIGTERM ignored.
     return {
         signum: found
         for signum, found in zip(STOP_SIGNALS, map(signal.getsignal, STOP_SIGNALS))
-        if found is not None and (found != signal.SIG_IGN or signum == signal.SIGINT)
+        if found != signal.SIG_IGN or signum == signal.SIGINT
     }
 
 
@@ -127,14 +126,14 @@ class StopRequest:
     received_signal = None
 
     def __enter__(self):
-        if not _wakeup_sockets:
+        if not _counting_thread:
             _first.clear()  # Each cell of a notebook counts anew.
         self._before = _handlers()
         _set(dict.fromkeys(self._before, self._handle))
         return self
 
     def _handle(self, signum, frame):
-        is_second = not _wakeup_sockets and _count(signum)
+        is_second = not _counting_thread and _count(signum)
         if self.received_signal is None:
             self.received_signal = signal.Signals(signum)
         elif is_second:
@@ -143,7 +142,7 @@ class StopRequest:
 
     def __exit__(self, *unused_error):
         # After a signal, a script saves, evaluates and ends: the repetition must not end it before.
-        if not (self.received_signal and _wakeup_sockets):
+        if not (self.received_signal and _counting_thread):
             _set(self._before)
 
 

@@ -93,7 +93,7 @@ def test_every_place_is_checked(script, tmp_path, monkeypatch):
     (tmp_path / 'link.png').symlink_to('file.png')  # like /dev/stdout, not to be replaced
     for name in places:
         ending = ENDINGS.get(name, '')
-        for value in ('gs://bucket/x', 'a\udcff', ''):
+        for value in ('gs://bucket/x', ''):
             assert _refused(name, value), (name, value)
         for value in ('[12]', 'a*', 'a?', 'back\\slash', '/tmp/x[1]/y'):
             assert _refused(name, value + ending) == (name in CHECKPOINTS), (name, value)

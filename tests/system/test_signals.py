@@ -115,13 +115,6 @@ def test_one_line_though_another_signal_comes_meanwhile():
     assert _run('signals.install_handlers()', then) == (128 + signal.SIGINT, _line(signal.SIGINT))
 
 
-def test_a_handler_that_is_not_of_python_stays(monkeypatch):
-    """Python could not restore the handler of a host program in another language."""
-    handlers = {signal.SIGINT: signal.SIG_IGN, signal.SIGHUP: signal.SIG_DFL}
-    monkeypatch.setattr(signal, 'getsignal', handlers.get)
-    assert signals._handlers() == handlers
-
-
 def test_defaults_are_restored():
     """A program with its own handlers receives all signals."""
     handlers = '[signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], signal.set_wakeup_fd(-1)'
@@ -254,7 +247,7 @@ def test_signals_are_held_back(received):
 # The thread has read every signal.
 _READ_ALL = """
 (thread,) = [thread for thread in signals.threading.enumerate() if thread.daemon]
-signals._wakeup_sockets[0].close()
+signals._counting_thread[0].close()
 thread.join()
 """
 
