@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import hashlib
-import itertools
 import json
 import os
 import tempfile
@@ -46,16 +45,6 @@ def read_json(path, validate, hint):
             return validate(json.load(file))
     except (OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f'{path} is damaged ({errors.reason(error)})', hint)
-
-
-def open_new(path):
-    """Open a new binary file for writing at `path`, a dot and the first free number.
-
-    No existing file or link is opened.
-    """
-    for number in itertools.count():
-        with contextlib.suppress(FileExistsError):
-            return open(f'{path}.{number}', 'xb')
 
 
 def check_writable(path):
