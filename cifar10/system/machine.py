@@ -31,8 +31,9 @@ class Threads(NamedTuple):
 
 def set_up_tensorflow():
     """Configure TensorFlow for the graphs of this package."""
-    # Users cannot act on warnings of deprecated functions in this package.
-    tf.logging.set_verbosity(tf.logging.ERROR)
+    # Users cannot act on warnings of deprecated functions in this package. TensorFlow raises an
+    # exception after each error that it logs, and an error of the user is one line.
+    tf.logging.set_verbosity(tf.logging.FATAL)
     tf.enable_resource_variables()  # the default since TensorFlow 2.0
     # Otherwise TensorBoard shows functions for each tf.cond of the moving averages.
     tf.disable_control_flow_v2()

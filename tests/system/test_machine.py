@@ -109,7 +109,7 @@ def test_graph_mode(graph):
         machine.set_up_tensorflow()
         tf.cond(tf.constant(True), lambda: 1, lambda: 2)
         assert {'Switch', 'Merge'} <= {op.type for op in graph.get_operations()}
-        assert tf.logging.get_verbosity() == tf.logging.ERROR
+        assert tf.logging.get_verbosity() == tf.logging.FATAL
     finally:
         tf.logging.set_verbosity(verbosity)
         tf.disable_control_flow_v2()
