@@ -75,7 +75,7 @@ def test_full_for_a_while(tmp_path, data_dir):
     """
     directory = tmp_path / 'disk'
     directory.mkdir()
-    flags = ['--save_checkpoint_steps=5', '--max_to_keep=2', '--save_summaries_steps=2']
+    flags = ['--save_checkpoint_steps=5', '--save_summaries_steps=2']
     trainer = programs.start(
         'cifar10_train',
         *faults.job(data_dir, directory, *flags),
