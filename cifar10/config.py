@@ -241,12 +241,7 @@ class RunSettings:
     inter_op_threads: int = setting(
         0, 'Threads across operations; 0 means automatic', low=0, high=1024
     )
-    num_preprocess_threads: int = setting(
-        0, 'Threads that fill the prefetch queue; 0 means automatic', low=0, high=1024
-    )
-    max_to_keep: int = setting(
-        5, 'Number of latest checkpoints to keep; 0 keeps all', low=0, high=_MAX_INT
-    )
+    max_to_keep: int = 5  # latest checkpoints, see tf.train.Saver; without a flag
     eval_every: Optional[int] = setting(
         None,
         'Steps between two evaluations on the test images; 0 disables evaluation. Default: only the '

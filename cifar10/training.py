@@ -137,9 +137,7 @@ class Job(NamedTuple):
 
 def requested_threads(settings):
     """Return the Threads of RunSettings; 0 is unset."""
-    return Threads(
-        settings.intra_op_threads, settings.inter_op_threads, settings.num_preprocess_threads
-    )
+    return Threads(settings.intra_op_threads, settings.inter_op_threads)
 
 
 class Step:

@@ -34,7 +34,6 @@ def define_flags():
     training_flags.define_hparam('batch_size')
     training_flags.define_hparam('compute_dtype')
     training_flags.define_num_gpus()
-    training_flags.define_placement('cpu')
     training_flags.define_threads()
     flags.DEFINE_boolean('baseline', False, 'Also measure the classic formulation, alternately.')
     data_flags.define_integer('rounds', 5, 'Number of measurements.', 1, 1000)
@@ -72,7 +71,7 @@ FLAGS = flags.FLAGS
 def benchmark_settings(subcommand):
     """Prepare the data set if the subcommand needs it; return the BenchmarkSettings."""
     is_read = subcommand in ('input', 'train', 'distributed') or any(
-        FLAGS[name].present for name in ('dataset', 'data_dir', 'label_mode')
+        FLAGS[name].present for name in ('dataset', 'data_dir')
     )
     # For a batch in memory, a step needs only the number of classes.
     data = data_flags.dataset_from_flags() if is_read else dataset.read('')
@@ -80,8 +79,7 @@ def benchmark_settings(subcommand):
         training_job.check_batch_size(FLAGS.batch_size, data)
     num_devices = FLAGS.num_gpus
     if subcommand == 'towers':
-        num_devices = subcommands.MAX_TOWERS * FLAGS.devices_per_tower
-        training_job.check_division(num_devices, FLAGS.devices_per_tower)
+        num_devices = subcommands.MAX_TOWERS
     job = Job(
         dataset=data,
         hparams=dataclasses.replace(
@@ -89,18 +87,15 @@ def benchmark_settings(subcommand):
         ),
         settings=training_flags.settings_from_flags(),
         devices=placement.tower_devices(num_devices),
-        devices_per_tower=FLAGS.devices_per_tower,
-        variable_strategy=FLAGS.variable_strategy,
     )
-    names = ['compute_dtype', 'intra_op_threads', 'inter_op_threads', 'num_preprocess_threads']
+    names = ['compute_dtype', 'intra_op_threads', 'inter_op_threads']
     return subcommands.BenchmarkSettings(
         job=job,
         steps=StepCounts(warmup=FLAGS.warmup_steps, measured=FLAGS.steps),
         scripts_dir=os.path.dirname(os.path.realpath(__file__)),
         trainer_flags=[FLAGS[name].serialize() for name in names] + ['--eval_every=0'],
         trace_path=FLAGS.trace_file,
-        data_flags=['--data_dir=' + data.directory]
-        + (['--label_mode=' + FLAGS.label_mode] if FLAGS.label_mode else []),
+        data_flags=['--data_dir=' + data.directory],
     )
 
 
@@ -123,12 +118,6 @@ def main(subcommand):
         return
     if FLAGS['trace_file'].present and subcommand != 'profile':
         raise UserError(f'--trace_file has no effect on {subcommand}', 'leave it out')
-    is_usual = (FLAGS.devices_per_tower, FLAGS.variable_strategy) == (1, 'cpu')
-    if not is_usual and (subcommand != 'towers' or FLAGS.baseline):
-        raise UserError(
-            '--devices_per_tower and --variable_strategy need the subcommand towers without --baseline',
-            'leave them out',
-        )
     if FLAGS.json_file is not None:
         files.check_writable(FLAGS.json_file)
     if subcommand == 'profile':

@@ -34,7 +34,7 @@ from cifar10.errors import UserError
 from cifar10.system import directories, signals
 
 FLAGS = flags.FLAGS
-DATA_FLAGS = ['dataset', 'data_dir', 'data_url', 'label_mode']
+DATA_FLAGS = ['dataset', 'data_dir']
 
 
 def download_published():
@@ -69,7 +69,7 @@ def convert(source, out):
             'give a good copy, or a directory of images',
         )
     if published_data_set:
-        for name in ('test_fraction', 'seed', 'strict'):
+        for name in ('test_fraction', 'seed'):
             if FLAGS[name].present:
                 raise UserError(
                     f'--{name} has no effect, because {source} is {published_data_set.name}',
@@ -81,12 +81,7 @@ def convert(source, out):
         return 0
     with signals.RaiseOnSignal():
         num_damaged = conversion.convert(
-            source,
-            out,
-            machine.num_cores(),
-            FLAGS.test_fraction,
-            FLAGS.seed,
-            FLAGS.strict,
+            source, out, machine.num_cores(), FLAGS.test_fraction, FLAGS.seed
         )
     print_counts(dataset.read(out))
     return int(num_damaged > 0)
@@ -97,9 +92,7 @@ def hold_out(source, out):
     directories.check_exists(source, 'give the --data_dir of a data set')
     with signals.RaiseOnSignal():
         data_flags.use_copy(source)
-        dataset_writer.hold_out(
-            dataset.read(source, FLAGS.label_mode), out, FLAGS.num_examples, FLAGS.seed
-        )
+        dataset_writer.hold_out(dataset.read(source), out, FLAGS.num_examples, FLAGS.seed)
     print_counts(dataset.read(out))
 
 
@@ -136,7 +129,7 @@ def existing_dataset():
         path,
         'download it with `cifar10_dataset.py download --dataset=cifar100`, or leave out --dataset',
     )
-    return dataset.read(path, FLAGS.label_mode)
+    return dataset.read(path)
 
 
 def print_counts(found):
@@ -150,8 +143,8 @@ def print_counts(found):
 COMMANDS = {  # function, arguments, flags
     'download': (download_published, (), DATA_FLAGS),
     'synthetic': (synthetic, (), ['dataset', 'data_dir']),
-    'convert': (convert, ('SRC', 'OUT'), ['test_fraction', 'seed', 'strict']),
-    'holdout': (hold_out, ('SRC', 'OUT'), ['num_examples', 'seed', 'label_mode']),
+    'convert': (convert, ('SRC', 'OUT'), ['test_fraction', 'seed']),
+    'holdout': (hold_out, ('SRC', 'OUT'), ['num_examples', 'seed']),
     'info': (info, (), DATA_FLAGS + ['contact_sheet_file']),
     'verify': (verify, (), DATA_FLAGS),
 }
@@ -173,7 +166,6 @@ def define_flags():
     data_flags.define_integer(
         'seed', 0, 'convert, holdout: seed of the selection of test images.', 0
     )
-    flags.DEFINE_boolean('strict', False, 'convert: write nothing if a file is damaged.')
     data_flags.define_integer('num_examples', 5000, 'holdout: number of test images.', 1)
     data_flags.define_output_file(
         'contact_sheet_file',

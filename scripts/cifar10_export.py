@@ -28,9 +28,6 @@ def define_flags():
         '/tmp/cifar10_export',
         'Directory of the SavedModel; each export adds a version.',
     )
-    data_flags.define_integer(
-        'model_version', None, 'Number of the version. Default: the next number.', 0
-    )
     data_flags.define_output_file('tflite_file', None, 'Also write this TensorFlow Lite file.')
 
 
@@ -57,7 +54,7 @@ def main():
     network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
     with signals.RaiseOnSignal():
         converted = export.convert_to_tflite(network) if FLAGS.tflite_file else None
-        path = export.export(network, FLAGS.export_dir, FLAGS.model_version)
+        path = export.export(network, FLAGS.export_dir)
         print(f'Exported {network.ckpt.path} to {path}')
         if converted:
             files.atomic_write(FLAGS.tflite_file, converted, 'name another file with --tflite_file')

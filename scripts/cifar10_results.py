@@ -62,13 +62,11 @@ def define_flags():
     flags.DEFINE_list(
         'runs', None, 'Runs to compare, each NAME:TRAIN_DIR:EVAL_DIR, separated by commas.'
     )
-    flags.DEFINE_list('at_epochs', [], 'Add rows for the first evaluation after these epochs.')
     flags.DEFINE_list(
         'target_precision', [], 'Add rows for the first evaluation with at least these precisions.'
     )
     data_flags.validate('runs', parse_runs)
-    for name in ('at_epochs', 'target_precision'):
-        data_flags.validate(name, parse_numbers)
+    data_flags.validate('target_precision', parse_numbers)
     data_flags.define_output_file(
         'plot_file',
         None,
@@ -90,11 +88,7 @@ def main():
     curves = collections.defaultdict(list)
     for name, train_dir, eval_dir in parse_runs(FLAGS.runs):
         curves[name].append(results.read_curve(train_dir, eval_dir))
-    print(
-        results.comparison(
-            curves, parse_numbers(FLAGS.at_epochs), parse_numbers(FLAGS.target_precision)
-        )
-    )
+    print(results.comparison(curves, parse_numbers(FLAGS.target_precision)))
     if FLAGS.plot_file is not None:
         results.plot(curves, FLAGS.plot_file)
 

@@ -255,10 +255,10 @@ def test_the_threads_of_a_job(monkeypatch):
     )
     assert (job.threads, job.num_sub_batches) == (Threads(1, 8, 2), 4)
     assert job.session_config == machine.session_config(job.devices, job.threads, True)
-    settings = RunSettings(intra_op_threads=4, inter_op_threads=3, num_preprocess_threads=5)
+    settings = RunSettings(intra_op_threads=4, inter_op_threads=3)
     job = job._replace(settings=settings, hparams=FAST)
-    assert (job.threads, job.num_sub_batches) == (Threads(4, 3, 5), 3)
-    assert job.session_config == machine.session_config(job.devices, Threads(4, 3, 5), False)
+    assert (job.threads, job.num_sub_batches) == (Threads(4, 3, 2), 3)
+    assert job.session_config == machine.session_config(job.devices, Threads(4, 3, 2), False)
 
 
 def _random_numbers(seed, first_step, worker=0, deterministic=False):

@@ -94,23 +94,14 @@ def read_curve(train_dir, eval_dir):
     )
 
 
-def comparison(curves, epochs, target_precisions):
+def comparison(curves, target_precisions):
     """Return a Markdown table, with mean and extremes of repetitions.
 
     Args:
       curves: a dict from name to the results of `read_curve` for its runs.
-      epochs: numbers. Each adds a row per name for the first evaluation at or after that epoch. The
-        last evaluation always has a row.
       target_precisions: each adds a row per name for the first evaluation that reaches it.
     """
-    rows = []
-    for name, group in curves.items():
-        for epoch in epochs:
-            # The evaluated step may be a little before the end of the epoch.
-            found = [points[:-1][points[:-1, 0] > epoch - 0.01] for points in group]
-            if all(map(len, found)):
-                rows.append(_row(name, [points[0] for points in found]))
-        rows.append(_row(name, [points[-1] for points in group]))
+    rows = [_row(name, [points[-1] for points in group]) for name, group in curves.items()]
     for precision in target_precisions:
         for name, group in curves.items():
             # event files hold float32

@@ -231,30 +231,23 @@ def flops_analysis(rounds, job):
 
 
 def measure_towers(formulation, settings):
-    """Measure a batch on one tower, and divided among two and four towers.
-
-    Always measure the default placement, and the placement of the job if it differs.
-    """
-    placed, size = settings.job, settings.job.hparams.batch_size
-    usual = placed._replace(devices_per_tower=1, variable_strategy='cpu')
+    """Measure a batch on one tower, and divided among two and four towers."""
+    size = settings.job.hparams.batch_size
     whole = f'1 x {size}'
     metrics, ratios = {}, {}
     for n in (1, 2, MAX_TOWERS):
         name = f'ms per step, {n} x {size // n}'
-        metrics[name] = _towers_ms(formulation, settings, usual, n)
+        metrics[name] = _towers_ms(formulation, settings, n)
         if n > 1:
             ratios[f'{name} / {whole}'] = metrics[name] / metrics['ms per step, ' + whole]
-        if placed != usual:
-            other = f'{name}, divided by {placed.devices_per_tower}, variables {placed.variable_strategy}'
-            metrics[other] = _towers_ms(formulation, settings, placed, n)
-            ratios[other + ' / without'] = metrics[other] / metrics[name]
     return dict(metrics, **ratios)
 
 
-def _towers_ms(formulation, settings, job, num_towers):
+def _towers_ms(formulation, settings, num_towers):
     """Return milliseconds per step of the job's batch, divided among `num_towers` towers."""
+    job = settings.job
     hparams = dataclasses.replace(job.hparams, batch_size=job.hparams.batch_size // num_towers)
-    part = job._replace(devices=job.devices[: num_towers * job.devices_per_tower], hparams=hparams)
+    part = job._replace(devices=job.devices[:num_towers], hparams=hparams)
     return _step_metrics(formulation, settings, part)['ms per step']
 
 

@@ -67,7 +67,7 @@ def define_output_file(name, default, description, extensions=('',)):
 
 
 def define(default_dataset='cifar10'):
-    """Define --dataset, --data_dir, --data_url and --label_mode."""
+    """Define --dataset and --data_dir."""
     flags.DEFINE_enum(
         'dataset',
         default_dataset,
@@ -79,16 +79,6 @@ def define(default_dataset='cifar10'):
         dataset.DATA_DIR,
         f'Directory of a data set, or the parent of {dataset.CIFAR10_DIRECTORY}. Default with --dataset=cifar100: '
         f'{dataset.CIFAR100_DATA_DIR}, with --dataset=synthetic: {synthetic.DATA_DIR}.',
-    )
-    flags.DEFINE_string(
-        'data_url', None, 'URL of an archive, the only host to ask. Default: a list of hosts.'
-    )
-    validate('data_url', str)
-    flags.DEFINE_enum(
-        'label_mode',
-        None,
-        dataset.LABEL_MODES,
-        'CIFAR-100 only: fine (the default) for the 100 classes, coarse for the 20 superclasses.',
     )
 
 
@@ -158,19 +148,12 @@ def obtain(dataset_name, is_explicit=True):
     is_present = dataset_writer.is_present(dataset.find_files_dir(path))
     with signals.RaiseOnSignal():
         is_present = is_present or not is_explicit and use_copy(path)
-        if FLAGS.label_mode and dataset_name != 'cifar100' and not is_present:
-            raise UserError(
-                f'--label_mode={FLAGS.label_mode} is for CIFAR-100',
-                'add --dataset=cifar100, or leave out --label_mode',
-            )
         if is_explicit or not is_present:
             if dataset_name == 'synthetic':
                 synthetic.maybe_write(path)
             else:
-                download.obtain(
-                    _PUBLISHED[dataset_name], path, FLAGS.data_url, '--dataset=synthetic'
-                )
-    return dataset.read(path, FLAGS.label_mode)
+                download.obtain(_PUBLISHED[dataset_name], path, alternative='--dataset=synthetic')
+    return dataset.read(path)
 
 
 def use_copy(path):

@@ -1,4 +1,4 @@
-"""Remedies for unknown flags: former and usual names, flags of other scripts."""
+"""Remedies for unknown flags: usual names in other programs, flags of other scripts."""
 
 import shlex
 
@@ -23,25 +23,10 @@ _OTHER_NAMES = {  # of each flag; the first flag of the script that has the othe
     'seed': 'random_seed',
     'num_gpus': 'gpu gpus n_gpus ngpus num_gpu',
     'log_frequency': 'log_every log_every_n_steps log_interval log_steps',
-    'save_checkpoint_steps': 'checkpoint_steps save_steps',
+    'save_checkpoint_steps': 'save_steps',
     'save_summaries_steps': 'save_summary_steps summaries_steps summary_freq summary_interval summary_steps',
     'eval_every': 'eval_freq eval_interval eval_steps',
     'num_workers': 'workers',
-    # Former names.
-    'num_preprocess_threads': 'input_threads',
-    'package_modules': 'own_modules',
-    'num_views': 'views',
-    'target_precision': 'reach',
-    'num_examples': 'examples',
-    'max_restarts': 'restarts',
-    'predictions_file': 'predictions',
-    'contact_sheet_file': 'contact_sheet',
-    'saved_model_dir': 'saved_model',
-    'tflite_file': 'tflite',
-    'plot_file': 'plot',
-    'json_file': 'json',
-    'trace_file': 'trace',
-    'label_mode': 'label',
 }
 _OTHER_SCRIPTS = {  # that have a flag
     'num_gpus': 'cifar10_multi_gpu_train.py',

@@ -15,9 +15,9 @@ FLAGS = flags.FLAGS
 
 MAX_DEVICES = 64
 _LARGEST_FINITE = 1e9  # prevents overflow
-_SETTINGS = {field.name: field for field in dataclasses.fields(RunSettings)}
+_SETTINGS = {field.name: field for field in dataclasses.fields(RunSettings) if field.metadata}
 _BASIC_SETTINGS = ['max_steps', 'log_frequency', 'save_summaries_steps', 'save_checkpoint_steps']
-_THREADS = ['intra_op_threads', 'inter_op_threads', 'num_preprocess_threads']
+_THREADS = ['intra_op_threads', 'inter_op_threads']
 
 
 def define():
@@ -47,7 +47,7 @@ def define_run():
 
 
 def define_threads():
-    """Define --intra_op_threads, --inter_op_threads and --num_preprocess_threads."""
+    """Define --intra_op_threads and --inter_op_threads."""
     for name in _THREADS:
         _define_setting(name)
 
@@ -187,12 +187,11 @@ def check():
         return
     if FLAGS.seed is None:
         raise UserError('--deterministic needs a seed', 'add --seed=1')
-    for name in ('intra_op_threads', 'num_preprocess_threads'):
-        if FLAGS[name].value > 1:
-            raise UserError(
-                f'--{name}={FLAGS[name].value} makes the order of sums or examples random',
-                'leave it out, or leave out --deterministic',
-            )
+    if FLAGS.intra_op_threads > 1:
+        raise UserError(
+            f'--intra_op_threads={FLAGS.intra_op_threads} makes the order of sums random',
+            'leave it out, or leave out --deterministic',
+        )
 
 
 def settings_from_flags():

@@ -23,7 +23,7 @@ _SPLIT_NAME = re.compile(
 )
 
 
-def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=False):
+def convert(images_dir, path, num_threads, test_fraction=None, seed=0):
     """Convert class folders to a data set; return the number of unusable files.
 
     Args:
@@ -32,11 +32,10 @@ def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=Fa
       num_threads: number of decoding threads.
       test_fraction: see `find_images`.
       seed: seed for selecting test images and for shuffling.
-      strict: True to fail if a file is unusable.
 
     Raises:
-      UserError: the folders cannot be classes, a class has no training image, `strict` is set and a
-        file is unusable, `path` is in `images_dir`, or the data set cannot be written.
+      UserError: the folders cannot be classes, a class has no training image, `path` is in
+        `images_dir`, or the data set cannot be written.
     """
     dataset_writer.check_new_directory(path)  # early, because listing takes long
     if pathlib.Path(os.path.realpath(images_dir)) in pathlib.Path(os.path.realpath(path)).parents:
@@ -54,12 +53,6 @@ def convert(images_dir, path, num_threads, test_fraction=None, seed=0, strict=Fa
                 progress.advance(len(decoded.indices) + len(decoded.failures))
         for damaged, reason in failures:
             errors.warn(f'{damaged} is left out: {reason}')
-        if failures and strict:
-            raise UserError(
-                f'Nothing was written because of unusable files ({len(failures)})',
-                'repair or remove them, or leave out {strict}',
-                'strict',
-            )
         damaged_paths = {damaged for damaged, _ in failures}
         labels_with_images = {label for path, label in train if path not in damaged_paths}
         for label, name in enumerate(class_names):

@@ -7,7 +7,7 @@ label bytes, and for each file its number of examples and its SHA-256.
 """
 
 import os
-from typing import Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -36,7 +36,6 @@ CLASS_NAMES = [
     'ship',
     'truck',
 ]
-LABEL_MODES = ['fine', 'coarse']  # of CIFAR-100: classes and superclasses
 
 
 class DataFile(NamedTuple):
@@ -95,8 +94,9 @@ class DatasetSpec(NamedTuple):
     python_directory: str  # of the version for Python, which becomes `directory`
     train_files: Sequence[str]
     test_files: Sequence[str]
-    # label mode -> file of the class names, number of classes, label weights
-    label_modes: Mapping[str, Tuple[str, int, Sequence[int]]]
+    names_files: Sequence[str]  # first that of the class names; CIFAR-100 also has superclasses
+    num_classes: int
+    label_weights: Sequence[int]  # see Split
 
 
 CIFAR10 = DatasetSpec(
@@ -104,17 +104,18 @@ CIFAR10 = DatasetSpec(
     'cifar-10-batches-py',
     TRAIN_FILES,
     TEST_FILES,
-    {'class': (CLASS_NAMES_FILE, NUM_CLASSES, (1,))},
+    [CLASS_NAMES_FILE],
+    NUM_CLASSES,
+    (1,),
 )
 CIFAR100 = DatasetSpec(
     'cifar-100-binary',
     'cifar-100-python',
     ['train.bin'],
     ['test.bin'],
-    {
-        'fine': ('fine_label_names.txt', 100, (0, 1)),
-        'coarse': ('coarse_label_names.txt', 20, (1, 0)),
-    },
+    ['fine_label_names.txt', 'coarse_label_names.txt'],
+    100,
+    (0, 1),
 )
 
 
@@ -150,20 +151,18 @@ def _holds_files(directory, *kinds):
     )
 
 
-def read(data_dir=DATA_DIR, label_mode=None):
+def read(data_dir=DATA_DIR):
     """Return the Dataset in a directory, without reading the records.
 
     Args:
       data_dir: directory of a data set, or parent of a published data set; '' means no directory.
         A Dataset is returned unchanged.
-      label_mode: one of LABEL_MODES, for CIFAR-100; None means 'fine'.
 
     Returns:
       A Dataset; if the directory has no data set, the layout of CIFAR-10.
 
     Raises:
-      UserError: dataset.json or a file of class names is damaged, or the data set has no
-        `label_mode`.
+      UserError: dataset.json or a file of class names is damaged.
     """
     if isinstance(data_dir, Dataset):
         return data_dir
@@ -173,22 +172,14 @@ def read(data_dir=DATA_DIR, label_mode=None):
         lambda content: _parse_dataset_info(directory, content),
         'restore it, or make the data set again',
     )
-    dataset_spec = CIFAR100 if _holds_files(directory, CIFAR100) else CIFAR10
-    if label_mode and (custom_dataset or label_mode not in dataset_spec.label_modes):
-        raise UserError(
-            f'{{label_mode}}={label_mode} is for CIFAR-100, and {directory} holds another data set',
-            'leave it out',
-            'label_mode',
-        )
     if custom_dataset:
         return custom_dataset
-    names_file, num_classes, weights = dataset_spec.label_modes[
-        label_mode or list(dataset_spec.label_modes)[0]
-    ]
-    names = _read_class_names(os.path.join(directory, names_file), num_classes)
+    dataset_spec = CIFAR100 if _holds_files(directory, CIFAR100) else CIFAR10
+    num_classes = dataset_spec.num_classes
+    names = _read_class_names(os.path.join(directory, dataset_spec.names_files[0]), num_classes)
     splits = []
     for file_names in (dataset_spec.train_files, dataset_spec.test_files):
-        splits.append(Split([], num_classes, names, weights))
+        splits.append(Split([], num_classes, names, dataset_spec.label_weights))
         for name in file_names:
             path, num_examples = os.path.join(directory, name), None
             if os.path.isfile(path):

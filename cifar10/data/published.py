@@ -157,7 +157,7 @@ def binary_files(published):
 
 
 def _names_files(published):
-    return [names for names, _, _ in published.spec.label_modes.values()]
+    return list(published.spec.names_files)
 
 
 def holds_files(published, directory):

@@ -28,7 +28,7 @@ def list_versions(export_dir):
     return [int(name) for name in names if name.isdecimal() and str(int(name)) == name]
 
 
-def export(trained_model, export_dir, version=None):
+def export(trained_model, export_dir):
     """Write a SavedModel to EXPORT_DIR/VERSION atomically.
 
     Signatures and inputs:
@@ -42,27 +42,18 @@ def export(trained_model, export_dir, version=None):
     Args:
       trained_model: a TrainedModel.
       export_dir: directory of the versions; created if missing.
-      version: version number; None for the next one.
 
     Returns:
       The path of the model.
 
     Raises:
-      UserError: the version exists, the directory cannot be written, or the checkpoint does not fit
-        the network.
+      UserError: the directory cannot be written, or the checkpoint does not fit the network.
     """
     directories.make(export_dir)
     path = export_dir
     try:
         with directories.Lock(export_dir):
-            version = max(list_versions(export_dir), default=0) + 1 if version is None else version
-            path = os.path.join(export_dir, str(version))
-            if os.path.lexists(path):
-                raise UserError(
-                    f'{path} exists',
-                    'give another {model_version}, or leave it out for the next one',
-                    'model_version',
-                )
+            path = os.path.join(export_dir, str(max(list_versions(export_dir), default=0) + 1))
             # TensorFlow Serving ignores the temporary directory: its name is not a number.
             with directories.atomic_directory(path) as directory:
                 _save(trained_model, directory)

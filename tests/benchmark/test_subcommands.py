@@ -22,7 +22,7 @@ CPU_JOB = Job(
 
 def _settings(job=CPU_JOB, steps=StepCounts(0, 0), scripts_dir='', trace_path=''):
     return subcommands.BenchmarkSettings(
-        job, steps, scripts_dir, ['--num_preprocess_threads=3'], trace_path, ['--data_dir=there']
+        job, steps, scripts_dir, ['--inter_op_threads=3'], trace_path, ['--data_dir=there']
     )
 
 
@@ -49,9 +49,6 @@ def test_comparison():
         (['step', '--json_file={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such '),
         (['profile', '--trace_file={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such '),
         (['towers', '--batch_size=3'], 1, '--batch_size must be a multiple of 4'),
-        (['step', '--devices_per_tower=2'], 1, '--devices_per_tower and --variable_strategy need '),
-        (['towers', '--variable_strategy=spread', '--baseline'], 1, '--devices_per_tower and '),
-        (['towers', '--devices_per_tower=6'], 1, '--devices_per_tower=6 is more than the 5 layers'),
         (['distributed', '--baseline'], 1, 'distributed has no baseline: '),
         (['check', '--baseline'], 1, '--baseline has no effect on check: leave it out'),
         (['check', '--num_gpus=2'], 1, '--num_gpus has no effect on check: leave it out'),
@@ -138,7 +135,7 @@ def test_limit_counts_each_gpu_and_all_cores_once(monkeypatch, devices, times):
 @pytest.mark.parametrize(
     'formulation, script, extra',
     [
-        ('ours', 'cifar10_multi_gpu_train.py', ['--num_preprocess_threads=3']),
+        ('ours', 'cifar10_multi_gpu_train.py', ['--inter_op_threads=3']),
         ('classic', 'cifar10_classic.py', []),
     ],
 )
@@ -166,20 +163,17 @@ def test_trainer_gets_flags_and_is_timed(tmp_path, monkeypatch, formulation, scr
 
 
 def test_towers_share_one_batch(monkeypatch):
-    """Towers on several devices are compared with towers on one device."""
     parts = []
 
     def without_process(unused_function, formulation, job, steps):
-        placed = job.devices_per_tower, job.variable_strategy
-        parts.append((formulation, job.devices) + placed + (job.hparams.batch_size, steps))
+        parts.append((formulation, job.devices, job.hparams.batch_size, steps))
         return {'ms per step': 10.0 + len(parts)}
 
     monkeypatch.setattr(processes, 'call_in_new_process', without_process)
     cpus = [f'/cpu:{i}' for i in range(8)]
     job = CPU_JOB._replace(devices=cpus)
     metrics = subcommands.measure_towers('classic', _settings(job, StepCounts(3, 0)))
-    usual = [('classic', cpus[:n], 1, 'cpu', 8 // n, (3, 100)) for n in (1, 2, 4)]
-    assert parts == usual
+    assert parts == [('classic', cpus[:n], 8 // n, (3, 100)) for n in (1, 2, 4)]
     assert metrics == {
         'ms per step, 1 x 8': 11,
         'ms per step, 2 x 4': 12,
@@ -187,16 +181,6 @@ def test_towers_share_one_batch(monkeypatch):
         'ms per step, 2 x 4 / 1 x 8': 12 / 11,
         'ms per step, 4 x 2 / 1 x 8': 13 / 11,
     }
-    del parts[:]
-    job = job._replace(devices_per_tower=2, variable_strategy='spread')
-    metrics = subcommands.measure_towers('classic', _settings(job, StepCounts(0, 7)))
-    assert parts[1::2] == [
-        ('classic', cpus[: 2 * n], 2, 'spread', 8 // n, (10, 7)) for n in (1, 2, 4)
-    ]
-    placed = 'ms per step, 2 x 4, divided by 2, variables spread'
-    assert len(metrics) == 11 and metrics[placed] == 14
-    assert metrics[placed + ' / without'] == 14 / 13
-    assert metrics['ms per step, 2 x 4 / 1 x 8'] == 13 / 11
 
 
 def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
@@ -219,7 +203,6 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
         '--compute_dtype=auto',
         '--intra_op_threads=5',
         '--inter_op_threads=6',
-        '--num_preprocess_threads=7',
         '--warmup_steps=3',
         '--steps=4',
     ]
@@ -231,13 +214,13 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
         dataset.read(data_dir),
         dataclasses.replace(CLASSIC, batch_size=16, compute_dtype='auto'),
         ['/cpu:0', '/cpu:1'],
-        RunSettings(intra_op_threads=5, inter_op_threads=6, num_preprocess_threads=7),
+        RunSettings(intra_op_threads=5, inter_op_threads=6),
     )
     expected = subcommands.BenchmarkSettings(
         job,
         StepCounts(3, 4),
         os.path.join(programs.ROOT, 'scripts'),
-        args[3:7] + ['--eval_every=0'],
+        args[3:6] + ['--eval_every=0'],
         '/tmp/cifar10_trace.json',
         ['--data_dir=' + job.dataset.directory],
     )

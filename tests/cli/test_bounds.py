@@ -17,7 +17,6 @@ SCRIPTS = sorted(
     {os.path.basename(path)[: -len('.py')] for path in glob.glob(programs.path('*'))}
     - {'cifar10_run'}
 )
-NOT_PLACES = {'data_url'}  # string flags that are no paths
 FILES = {
     'json_file',
     'trace_file',
@@ -82,12 +81,10 @@ def test_every_number_has_bounds(script):
 
 
 def test_every_place_is_checked(script, tmp_path, monkeypatch):
-    """A string flag is a path unless NOT_PLACES lists it."""
+    """A string flag is a path."""
     monkeypatch.chdir(tmp_path)
     # exactly this class: enums and lists have other parsers
-    places = {
-        name for name, flag in script.items() if type(flag.parser) is flags.ArgumentParser
-    } - NOT_PLACES
+    places = {name for name, flag in script.items() if type(flag.parser) is flags.ArgumentParser}
     (tmp_path / 'file.png').write_text('')
     (tmp_path / 'directory.png').mkdir()
     (tmp_path / 'link.png').symlink_to('file.png')  # like /dev/stdout, not to be replaced

@@ -52,8 +52,8 @@ def test_every_hyperparameter_and_setting_has_a_row():
                 assert field.type(cell.strip()) == getattr(recipe, name), name
             else:
                 assert not cell.strip(), name
-    for field in dataclasses.fields(RunSettings):
-        default, text = rows[field.name].split('|', 1)
+    for field in filter(lambda field: field.metadata, dataclasses.fields(RunSettings)):
+        *default, text = rows[field.name].split(' | ', 1)  # A table without defaults has no column.
         assert text.strip().startswith(_help(field)), field.name
         expected = '' if field.default is None or field.default is False else str(field.default)
-        assert default.strip() == expected, field.name
+        assert ''.join(default) == expected, field.name

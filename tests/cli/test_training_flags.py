@@ -14,7 +14,7 @@ from cifar10.data import dataset
 from cifar10.training import Job
 from tests.helpers import fields, messages, programs
 
-SETTINGS = {field.name: field for field in dataclasses.fields(RunSettings)}
+SETTINGS = {field.name: field for field in dataclasses.fields(RunSettings) if field.metadata}
 FOLLOWS = dict.fromkeys(
     ['keep_best', 'target_precision'], {'eval_every': SETTINGS['save_checkpoint_steps'].default}
 )
@@ -30,7 +30,9 @@ def defined():
 
 def test_without_flags_the_defaults_of_the_job(data_dir):
     flags.FLAGS(['a script', '--data_dir=' + data_dir])
-    assert training_job.job_from_flags() == Job(dataset.read(data_dir), devices=['/cpu:0'])
+    assert training_job.job_from_flags() == Job(
+        dataset.read(data_dir), devices=['/cpu:0'], dataset_name='cifar10'
+    )
 
 
 def test_the_variables_of_one_gpu(data_dir, monkeypatch):
@@ -61,6 +63,7 @@ def test_the_devices_reach_the_job(data_dir):
         devices=[f'/cpu:{i}' for i in range(6)],
         devices_per_tower=3,
         variable_strategy='spread',
+        dataset_name='synthetic',
     )
 
 
@@ -131,7 +134,6 @@ def test_defaults_of_the_books():
         log_frequency=10,
         save_summaries_steps=100,
         save_checkpoint_steps=1000,
-        max_to_keep=5,
         devices_per_tower=1,
         variable_strategy=None,  # depends on the devices
     )

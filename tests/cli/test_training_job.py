@@ -43,7 +43,7 @@ def _cpus(count):
 
 
 def test_the_whole_plan(large, capsys):
-    job = Job(large, CLASSIC, _cpus(2), RunSettings(num_preprocess_threads=3, seed=3))
+    job = Job(large, CLASSIC, _cpus(2), RunSettings(seed=3))
     training_job.print_plan(job, 0)
     first, *others = capsys.readouterr().out.splitlines()
     assert re.match(r'cifar10 \S+, Python \S+, TensorFlow \S+; .* \(cores: 2\)', first)
@@ -53,7 +53,7 @@ def test_the_whole_plan(large, capsys):
         'Devices: /cpu:0, /cpu:1',
         'Speed: 2 CPU devices share the same cores and are not faster than one',
         'Weights: on /cpu:0 (--variable_strategy=cpu, as in the books)',
-        'Threads: intra-op 1, inter-op 2, input pipeline 3',
+        'Threads: intra-op 1, inter-op 2, input pipeline 2',
         'Batch: 128 examples per tower (sub-batches: 2), 256 examples per step, 2 times the batch of the recipe',
         'Epoch: 50000 examples, 195.3 steps',
         'Recipe: classic, with the hyperparameters of the books',
@@ -78,9 +78,9 @@ def test_parts_of_the_plan(data_dir, capsys):
     assert spread['Weights'] == 'on /cpu:0, /cpu:1 (--variable_strategy=spread)'
     divided = _plan(capsys, job._replace(devices=_cpus(4), devices_per_tower=2))
     assert divided['Tower 1'].endswith(' on /cpu:2; local3, local4, softmax_linear on /cpu:3')
-    settings = RunSettings(intra_op_threads=4, inter_op_threads=2, num_preprocess_threads=3)
+    settings = RunSettings(intra_op_threads=4, inter_op_threads=2)
     chosen = _plan(capsys, job._replace(settings=settings))['Threads']
-    assert chosen == 'intra-op 4, inter-op 2, input pipeline 3'
+    assert chosen == 'intra-op 4, inter-op 2, input pipeline 2'
     settings = RunSettings(seed=1, deterministic=True)
     seeded = _plan(capsys, job._replace(settings=settings))['Seed']
     assert seeded == '1, deterministic on this machine'
@@ -178,7 +178,7 @@ def test_which_step_is_traced(data_dir, capsys, profile_step, first_step, is_tra
 
 
 def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
-    """The printed text, with its Markdown characters; each start with steps adds a plan."""
+    """The printed text, with its Markdown characters; a complete run gets no new plan."""
     odd = tmp_path / 'a *b* __c__ <i> | `d`'
     odd.symlink_to(data_dir)
     printed = []
@@ -188,21 +188,16 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
             capsys.readouterr()
             run.plan = training_job.print_plan(job, run.saved_step, 'Cluster: two')
             printed.append((run.saved_step, capsys.readouterr().out))
-            if training.is_complete(job, run):
-                continue
-            update = tf.assign_add(tf.train.get_or_create_global_step(), 1)
-            zero = tf.constant(0.0)
-            step = training.Step(update, [zero], [(zero, None)], tf.constant(b''))
-            small_run.run_steps(step, small_run.fake_job(job.run_length), run)
-        events.number_files(tmp_path)
-    shown = [
-        (
-            step,
-            html.unescape(re.sub(r'</?(pre|code)>', '', plugin_util.markdown_to_safe_html(text))),
+            if not training.is_complete(job, run):
+                update = tf.assign_add(tf.train.get_or_create_global_step(), 1)
+                zero = tf.constant(0.0)
+                step = training.Step(update, [zero], [(zero, None)], tf.constant(b''))
+                small_run.run_steps(step, small_run.fake_job(job.run_length), run)
+        step, markdown = events.texts(tmp_path)['plan'][-1]
+        shown = html.unescape(
+            re.sub(r'</?(pre|code)>', '', plugin_util.markdown_to_safe_html(markdown))
         )
-        for step, text in events.texts(tmp_path)['plan']
-    ]
-    assert max(len(line) for _, text in shown for line in text.splitlines()) <= 120
-    shown = [(step, text.replace('\n    ', ' ')) for step, text in shown]
-    assert shown == printed[:2]  # the third start has no steps
-    assert all(text.startswith('Cluster: two\n') and str(odd) in text for _, text in shown)
+        assert max(map(len, shown.splitlines())) <= 120
+        shown = shown.replace('\n    ', ' ')
+        assert (step, shown) == printed[min(len(printed), 2) - 1]
+        assert shown.startswith('Cluster: two\n') and str(odd) in shown

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 import cifar10
-from cifar10.data import dataset, dataset_writer, synthetic, verification
+from cifar10.cli import data_flags
+from cifar10.data import dataset, dataset_writer, download, published, synthetic, verification
 from tests.helpers import data_sets, messages, programs, queues
 
-FINE, COARSE = (
-    [f'{kind}_{i}' for i in range(count)] for kind, count in [('fine', 100), ('coarse', 20)]
-)
+FINE = [f'fine_{i}' for i in range(100)]
 ABOUT = {'examples': 5, 'sha256': '0' * 64}
 WHOLE = {
     'classes': ['a', 'b c', '\u732b'],
@@ -51,8 +50,6 @@ def test_class_names(own_data_dir):
     assert dataset.read(own_data_dir).class_names == names
     os.remove(path)
     assert dataset.read(own_data_dir).class_names is None
-    with messages.raises(f'^`label_mode`=coarse is for CIFAR-100, and {own_data_dir}'):
-        dataset.read(own_data_dir, 'coarse')
 
 
 @pytest.mark.parametrize(
@@ -83,8 +80,6 @@ def test_dataset_json(tmp_path):
     assert found.train.record_bytes == 3073
     _describe(tmp_path, label_bytes=2)
     assert dataset.read(str(tmp_path)).test.record_bytes == 3074
-    with messages.raises('^`label_mode`=fine is for CIFAR-100, and '):
-        dataset.read(str(tmp_path), 'fine')
 
 
 @pytest.mark.parametrize(
@@ -117,41 +112,43 @@ def cifar100_dir(tmp_path):
     return str(tmp_path / 'cifar-100-binary')
 
 
-@pytest.mark.parametrize(
-    'label, names, column', [(None, FINE, 1), ('fine', FINE, 1), ('coarse', COARSE, 0)]
-)
-def test_both_kinds_of_labels(tmp_path, cifar100_dir, label, names, column):
+def test_cifar100(tmp_path, cifar100_dir):
     for data_dir in (cifar100_dir, os.path.dirname(cifar100_dir)):
-        found = dataset.read(data_dir, label)
-        assert (found.class_names, found.directory) == (names, cifar100_dir)
+        found = dataset.read(data_dir)
+        assert (found.class_names, found.directory) == (FINE, cifar100_dir)
     _, labels = cifar10.inputs(eval_data=True, data_dir=found, batch_size=50)
     np.testing.assert_array_equal(
-        np.concatenate(queues.run(labels, 4)), data_sets.cifar100_rows(200, 1)[:, column]
+        np.concatenate(queues.run(labels, 4)), data_sets.cifar100_rows(200, 1)[:, 1]
     )
-    assert verification.count_labels(found.test).tolist() == [200 // len(names)] * len(names)
+    assert verification.count_labels(found.test).tolist() == [2] * 100
     dataset_writer.hold_out(found, str(tmp_path / 'held'), 100, 0)
     held = dataset.read(str(tmp_path / 'held'))
-    assert held.class_names == names and held.train.record_bytes == 3073
-    assert verification.count_labels(held.test).tolist() == [100 // len(names)] * len(names)
+    assert held.class_names == FINE and held.train.record_bytes == 3073
+    assert verification.count_labels(held.test).tolist() == [1] * 100
 
 
 def test_class_names_of_cifar100_that_are_missing(cifar100_dir):
     os.remove(os.path.join(cifar100_dir, 'fine_label_names.txt'))
     found = dataset.read(cifar100_dir)
     assert (found.class_names, found.num_classes) == (None, 100)
-    with open(os.path.join(cifar100_dir, 'coarse_label_names.txt'), 'w') as names:
+    with open(os.path.join(cifar100_dir, 'fine_label_names.txt'), 'w') as names:
         names.write('only one')
-    with messages.raises('coarse_label_names.txt is damaged .the number of class names is 2, '):
-        dataset.read(cifar100_dir, 'coarse')
+    with messages.raises('fine_label_names.txt is damaged .the number of class names is 2, '):
+        dataset.read(cifar100_dir)
 
 
-def test_an_existing_data_set_is_used_unless_another_one_is_requested(cifar100_dir, prepare):
+def test_an_existing_data_set_is_used_unless_another_one_is_requested(
+    cifar100_dir, prepare, monkeypatch
+):
+    urls = ['http://127.0.0.1:1/']
+    monkeypatch.setitem(data_flags._PUBLISHED, 'cifar10', published.CIFAR10._replace(urls=urls))
+    monkeypatch.setattr(download, '_USUAL_PLACES', ())
     parent = os.path.dirname(cifar100_dir)
-    args = ['--data_dir=' + parent, '--data_url=nowhere']
+    args = ['--data_dir=' + parent]
     for command in (['download'], ['download', '--dataset=cifar10']):
         status, _, stderr = programs.call('cifar10_dataset', *(command + args))
-        assert status == 1 and ' error: Cannot download nowhere (' in stderr
-    assert prepare('--label_mode=coarse', *args).class_names == COARSE
+        assert status == 1 and ' error: Cannot download http://127.0.0.1:1/ (' in stderr
+    assert prepare(*args).class_names == FINE
     assert os.listdir(parent) == ['cifar-100-binary']
 
 

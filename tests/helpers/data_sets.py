@@ -44,16 +44,13 @@ def cifar100_rows(count, seed):
 
 
 def write_cifar100(directory):
-    """Write 400 training and 200 test images in CIFAR-100's layout; return class names by label
-    mode."""
+    """Write 400 training and 200 test images in CIFAR-100's layout."""
     directory.mkdir()
     cifar100_rows(400, 0).tofile(str(directory / 'train.bin'))
     cifar100_rows(200, 1).tofile(str(directory / 'test.bin'))
-    names = {}
     for kind, count in [('fine', 100), ('coarse', 20)]:
-        names[kind] = [f'{kind}_{i}' for i in range(count)]
-        (directory / (f'{kind}_label_names.txt')).write_text('\n'.join(names[kind]) + '\n')
-    return names
+        names = ''.join(f'{kind}_{i}\n' for i in range(count))
+        (directory / f'{kind}_label_names.txt').write_text(names)
 
 
 def write_many(directory):

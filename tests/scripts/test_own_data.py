@@ -49,7 +49,7 @@ def test_the_status_tells_that_files_are_left_out(tmp_path):
     [
         (['convert', 'a'], 2, 'the arguments must be convert SRC OUT, not '),
         (['verify', 'x'], 2, 'the arguments must be verify, not '),
-        (['verify', '--strict'], 1, '--strict has no effect on verify: leave it out'),
+        (['verify', '--seed=1'], 1, '--seed has no effect on verify: leave it out'),
         (['convert', 'a', 'b', '--num_examples=5'], 1, '--num_examples has no effect on convert: '),
         (['convert', 'nothing', 'b'], 1, 'nothing does not exist: give a directory with '),
         (['holdout', 'nothing', 'b'], 1, 'nothing does not exist: give the --data_dir of '),

@@ -104,9 +104,7 @@ def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers)
             dataset.read(data_dir),
             dataclasses.replace(CLASSIC, batch_size=16),
             [f'/{kind}:{i}' for i in range(towers)],
-            RunSettings(
-                max_steps=1, inter_op_threads=towers, num_preprocess_threads=3, eval_every=0
-            ),
+            RunSettings(max_steps=1, inter_op_threads=towers, eval_every=0),
         )
         path = _train(script, job, tmp_path / kind)
         with tf.Graph().as_default() as graph:
@@ -126,7 +124,7 @@ def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers)
                 for runner in tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)
                 if 'prefetch_queue' in runner.queue.name
             ]
-            assert threads == 3
+            assert threads == job.threads.prefetch
             if kind == 'gpu' and towers == 2:
                 _assert_own_batches(graph)
 
@@ -234,17 +232,12 @@ def test_the_seed_of_a_resumed_run(tmp_path, data_dir):
 @pytest.mark.slow
 def test_train_resume_evaluate(tmp_path, data_dir):
     train_dir = tmp_path / 'train'
-    threads = [
-        '--num_gpus=2',
-        '--intra_op_threads=3',
-        '--inter_op_threads=4',
-        '--num_preprocess_threads=2',
-    ]
+    threads = ['--num_gpus=2', '--intra_op_threads=3', '--inter_op_threads=4']
     args = args_of(data_dir, train_dir, 5) + threads
     stdout = programs.succeed('cifar10_multi_gpu_train', *args)
     assert re.search(
         r'^Devices: /cpu:0, /cpu:1\n(?:Speed: .*\n)?Weights: on /cpu:0 .*\n'
-        r'Threads: intra-op 3, inter-op 4, input pipeline 2\n'
+        r'Threads: intra-op 3, inter-op 4, input pipeline \d+\n'
         r'Batch: 8 examples per tower \(sub-batches: .*\), 16 examples per step, .* the batch of the recipe\n'
         r'Epoch: 300 examples, 18.8 steps$',
         stdout,

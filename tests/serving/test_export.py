@@ -183,25 +183,22 @@ def test_versions(run, tmp_path):
     out = str(tmp_path)
     for name in ('.cifar10-incomplete-1/x', '007', '\u00b2'):  # first: of a killed process
         os.makedirs(os.path.join(out, name))
-    for args, path in [([], '/1'), (['--model_version=9'], '/9'), ([], '/10')]:
-        assert _export(run, out, *args)[1] == f'Exported {run.path} to {out}{path}\n'
-    assert sorted(os.listdir(out)) == ['007', '1', '10', '9', '\u00b2']
+    assert _export(run, out)[1] == f'Exported {run.path} to {out}/1\n'
+    os.rename(out + '/1', out + '/9')
+    for path in ('/10', '/11'):
+        assert _export(run, out)[1] == f'Exported {run.path} to {out}{path}\n'
+    assert sorted(os.listdir(out)) == ['007', '10', '11', '9', '\u00b2']
     assert sorted(os.listdir(out + '/10')) == ['assets.extra', 'saved_model.pb', 'variables']
     with open(out + '/10/assets.extra/class_names.txt', encoding='utf-8') as names:
         assert names.read().split('\n') == NAMES + ['']
     status, _, stderr = _export(run, out, f'--tflite_file={out}/no_such_directory/x.tflite')
     assert status == 1 and f'Cannot write {out}/no_such_directory/x.tflite (No such ' in stderr
-    for version in '19':
+    for version in ('9', '10'):
         with open(f'{out}/{version}/assets.extra/class_names.txt', 'w') as names:
             names.write('one\n')
     assert prediction.saved_model_predictor(out)[1] == NAMES  # of the latest version
     status, _, stderr = programs.call('cifar10_predict', f'--saved_model_dir={out}/9', 'x.png')
     assert status == 1 and 'the number of class names is 1, not 10' in stderr
-    status, stdout, stderr = _export(run, out, '--model_version=9')
-    assert (status, stdout) == (
-        1,
-        '',
-    ) and '/9 exists: give another --model_version, or leave it out' in stderr
 
 
 def test_whole_or_not_at_all(run, tmp_path, monkeypatch):
