@@ -14,6 +14,8 @@ with open(os.path.join(HERE, 'README.md'), encoding='utf-8') as readme:
 with open(os.path.join(HERE, 'cifar10', '__init__.py')) as package:
     (version,) = re.findall("__version__ = '(.*)'", package.read())
 
+SCRIPTS = sorted(os.path.basename(path) for path in glob.glob('scripts/*.py'))
+
 setup(
     name='cifar10-classic',  # on PyPI, cifar10 is another package; the import is cifar10
     version=version,
@@ -39,8 +41,11 @@ setup(
         'Topic :: Education',
         'Topic :: Scientific/Engineering :: Artificial Intelligence',
     ],
-    packages=find_packages(include=['cifar10', 'cifar10.*']),
-    scripts=sorted(glob.glob('scripts/*.py')),
+    packages=[*find_packages(include=['cifar10', 'cifar10.*']), 'cifar10.scripts'],
+    package_dir={'cifar10.scripts': 'scripts'},  # A package `scripts` would collide with others.
+    entry_points={
+        'console_scripts': [f'{script}=cifar10.cli.program:run_script' for script in SCRIPTS]
+    },
     python_requires='>=3.7',
     install_requires=['tensorflow>=1.15', 'tensorboard', 'numpy', 'six', 'absl-py'],
     extras_require={'figures': ['matplotlib', 'Pillow']},

@@ -240,7 +240,7 @@ def session(job, run, step, saver, queue):
         *nan_hooks(step),
         # Print log lines; write summaries, checkpoints and a trace.
         *output_hooks(job, run, step, saver),
-        # Evaluate every --eval_every steps.
+        # Evaluate every `eval_every` steps.
         evaluation,
         # Stop after a signal.
         hooks.StopOnSignalHook(stop_request),

@@ -17,7 +17,7 @@ sys.path.insert(0, ROOT)  # Import from this checkout.
 # isort: split
 from absl.flags import FLAGS
 
-from cifar10.cli import data_flags, training_flags
+from cifar10.cli import data_flags, program, training_flags
 from cifar10.config import RECIPES
 
 PAGE = os.path.join(ROOT, 'docs', 'flags.md')
@@ -95,8 +95,10 @@ def _section(script, groups):
     path = os.path.join(ROOT, 'scripts', script + '.py')
     with open(path) as opened:
         doc = ast.get_docstring(ast.parse(opened.read()))
-    with mock.patch.object(sys, 'path', sys.path[:]):
-        own = _defined(runpy.run_path(path)['define_flags'])
+    with mock.patch.object(sys, 'path', sys.path[:]), mock.patch.object(program, 'start') as start:
+        runpy.run_path(path)
+    _, define_flags, *_ = start.call_args[0]
+    own = _defined(define_flags)
     summary, *blocks = doc.split('\n\n')
     parts = [f'{" ".join(summary.split())} See [{SCRIPTS[script]}.md]({SCRIPTS[script]}.md).\n']
     commands = [

@@ -16,16 +16,14 @@ greatest). --baseline also measures the classic formulation of the books.
 import os
 import sys
 
-# Import from this checkout.
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-
-from cifar10.system import startup
-
-startup.start(__name__)
-
-from absl import flags
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
+    sys.path.insert(0, CHECKOUT)
 
 from cifar10.cli import data_flags, program, training_flags
+
+# isort: split
+from absl import flags
 
 
 def define_flags():
@@ -49,7 +47,7 @@ def define_flags():
 
 SUBCOMMANDS = 'input', 'step', 'train', 'towers', 'profile', 'distributed', 'check'
 CHECK_FLAGS = 'batch_size', 'intra_op_threads', 'inter_op_threads'
-ARGUMENTS = program.parse(__name__, define_flags, arguments=dict.fromkeys(SUBCOMMANDS, ()))
+ARGUMENTS = program.start(__name__, define_flags, arguments=dict.fromkeys(SUBCOMMANDS, ()))
 
 import dataclasses
 

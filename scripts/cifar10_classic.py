@@ -9,12 +9,9 @@ It is the baseline of cifar10_benchmark.py, and refuses a directory that is not 
 import os
 import sys
 
-# Import from this checkout.
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-
-from cifar10.system import startup
-
-startup.start(__name__)
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
+    sys.path.insert(0, CHECKOUT)
 
 from cifar10.cli import data_flags, program, training_flags
 
@@ -27,7 +24,7 @@ def define_flags():
     training_flags.define_num_gpus()
 
 
-program.parse(__name__, define_flags, training_flags.check_run)
+program.start(__name__, define_flags, training_flags.check_run)
 
 import dataclasses
 

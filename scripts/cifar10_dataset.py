@@ -19,16 +19,15 @@ cifar10_dataset.py verify
 import os
 import sys
 
-# Import from this checkout.
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-
-from cifar10.system import startup
-
-startup.start(__name__)
-
-from absl import flags
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
+    sys.path.insert(0, CHECKOUT)
 
 from cifar10.cli import data_flags, program
+
+# isort: split
+from absl import flags
+
 from cifar10.data import dataset, dataset_writer, download, published, verification
 from cifar10.errors import UserError
 from cifar10.system import directories, signals
@@ -184,7 +183,7 @@ def main(command, *arguments):
     return function(*arguments)
 
 
-ARGUMENTS = program.parse(
+ARGUMENTS = program.start(
     __name__,
     define_flags,
     arguments={name: names for name, (_, names, _) in COMMANDS.items()},

@@ -16,12 +16,9 @@ import contextlib
 import os
 import sys
 
-# Import from this checkout.
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-
-from cifar10.system import startup
-
-startup.start(__name__)
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
+    sys.path.insert(0, CHECKOUT)
 
 from cifar10.cli import cluster_flags, program, training_flags
 
@@ -35,7 +32,7 @@ def define_flags():
 
 
 # Mistakes in flags are reported before the slow import of TensorFlow.
-program.parse(__name__, define_flags, cluster_flags.check)
+program.start(__name__, define_flags, cluster_flags.check)
 
 from absl import flags
 import tensorflow.compat.v1 as tf

@@ -11,12 +11,9 @@ all GPUs.
 import os
 import sys
 
-# Import from this checkout.
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-
-from cifar10.system import startup
-
-startup.start(__name__)
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
+    sys.path.insert(0, CHECKOUT)
 
 from cifar10.cli import data_flags, program
 
@@ -93,7 +90,7 @@ def check_flags():
         raise UserError('--figures_dir needs matplotlib', 'pip install matplotlib')
 
 
-program.parse(__name__, define_flags, check_flags)
+program.start(__name__, define_flags, check_flags)
 
 from cifar10 import evaluation, placement
 from cifar10.runs import checkpoint

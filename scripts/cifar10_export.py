@@ -9,12 +9,9 @@ TensorFlow 2 and TensorFlow Serving load the SavedModel without this package.
 import os
 import sys
 
-# Import from this checkout.
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-
-from cifar10.system import startup
-
-startup.start(__name__)
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
+    sys.path.insert(0, CHECKOUT)
 
 from cifar10.cli import data_flags, program
 from cifar10.system import files
@@ -37,7 +34,7 @@ def check_flags():
     data_flags.check_checkpoint_exists()
 
 
-program.parse(__name__, define_flags, check_flags)
+program.start(__name__, define_flags, check_flags)
 
 from absl import flags
 

@@ -14,16 +14,15 @@ After Ctrl-C, the chief (worker 0) saves a checkpoint. A second Ctrl-C ends all 
 import os
 import sys
 
-# Import from this checkout.
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-
-from cifar10.system import startup
-
-startup.start(__name__)
-
-from absl import flags
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
+    sys.path.insert(0, CHECKOUT)
 
 from cifar10.cli import cluster_flags, data_flags, program
+
+# isort: split
+from absl import flags
+
 from cifar10.distributed import launcher
 from cifar10.errors import UserError
 
@@ -53,7 +52,7 @@ def main(*trainer_flags):
     ).run()
 
 
-ARGUMENTS = program.parse(
+ARGUMENTS = program.start(
     __name__,
     define_flags,
     arguments='[-- FLAGS...]',

@@ -12,25 +12,14 @@ batch. Then the gradients are averaged, and one update is applied.
 import os
 import sys
 
-# Import from this checkout.
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-
-from cifar10.system import startup
-
-startup.start(__name__)
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
+    sys.path.insert(0, CHECKOUT)
 
 from cifar10.cli import program, training_flags
 
-
-def define_flags():
-    """Define the flags."""
-    training_flags.define()
-    training_flags.define_num_gpus()
-    training_flags.define_placement()
-
-
 # Mistakes in flags are reported before the slow import of TensorFlow.
-program.parse(__name__, define_flags, training_flags.check)
+program.start(__name__, training_flags.define_towers, training_flags.check)
 
 from absl import flags
 import tensorflow.compat.v1 as tf

@@ -12,12 +12,9 @@ import contextlib
 import os
 import sys
 
-# Import from this checkout.
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-
-from cifar10.system import startup
-
-startup.start(__name__)
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
+    sys.path.insert(0, CHECKOUT)
 
 from cifar10.cli import data_flags, program
 
@@ -65,7 +62,7 @@ def check_flags():
         data_flags.check_checkpoint_exists()
 
 
-ARGUMENTS = program.parse(__name__, define_flags, check_flags, 'IMAGE...')
+ARGUMENTS = program.start(__name__, define_flags, check_flags, 'IMAGE...')
 
 from cifar10.serving import prediction, trained_model
 from cifar10.system import signals

@@ -7,22 +7,20 @@ The plot shows precision against epochs and minutes. Runs with the same NAME are
     --runs=classic:/tmp/classic:/tmp/classic_eval,fast:/tmp/fast:/tmp/fast_eval
 """
 
+import collections
+import logging
 import os
 import sys
 
-# Import from this checkout.
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-
-from cifar10.system import startup
-
-startup.start(__name__)
-
-import collections
-import logging
-
-from absl import flags
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
+    sys.path.insert(0, CHECKOUT)
 
 from cifar10.cli import data_flags, program
+
+# isort: split
+from absl import flags
+
 from cifar10.errors import UserError
 from cifar10.system import files
 
@@ -74,7 +72,7 @@ def define_flags():
     )
 
 
-program.parse(__name__, define_flags)
+program.start(__name__, define_flags)
 
 
 def main():

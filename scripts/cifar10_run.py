@@ -9,30 +9,27 @@ this package's, which are faster.
   cifar10_run.py cifar10_train.py --max_steps=1000
 """
 
+import logging
 import os
 import sys
 
-# Import from this checkout.
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-if __name__ == '__main__':
-    sys.path[0] = CHECKOUT  # A program must not import the scripts beside this one.
-else:  # A notebook has imported this file (%load_ext).
-    sys.path.insert(0, CHECKOUT)
-
-from cifar10.system import startup
-
-startup.start(__name__)
-
-import logging
-
-from absl import flags
+if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
+    if __name__ == '__main__':
+        sys.path[0] = CHECKOUT  # A program must not import the scripts beside this one.
+    else:  # A notebook has imported this file (%load_ext).
+        sys.path.insert(0, CHECKOUT)
 
 from cifar10.cli import program
+
+# isort: split
+from absl import flags
+
 from cifar10.errors import UserError
 from cifar10.tutorial import load_ipython_extension  # noqa: F401 (%load_ext scripts.cifar10_run)
 
 FLAGS = flags.FLAGS
-STDOUT = sys.stdout  # without the protection of `program.parse`
+STDOUT = sys.stdout  # without the stream of `program.start`
 
 
 def define_flags():
@@ -46,7 +43,7 @@ def define_flags():
 
 # The words after the name of the program are for the program.
 FLAGS.set_gnu_getopt(__name__ != '__main__')
-ARGUMENTS = program.parse(
+ARGUMENTS = program.start(
     __name__,
     define_flags,
     arguments='PROGRAM [ITS FLAGS...]',

@@ -9,25 +9,14 @@ cifar10_multi_gpu_train.py trains several towers.
 import os
 import sys
 
-# Import from this checkout.
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-
-from cifar10.system import startup
-
-# From here on, Ctrl-C ends the script with one line, also during the imports.
-startup.start(__name__)
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
+    sys.path.insert(0, CHECKOUT)
 
 from cifar10.cli import program, training_flags
 
-
-def define_flags():
-    """Define the flags."""
-    training_flags.define()
-    training_flags.define_variable_strategy(['cpu', 'first_device'])
-
-
 # Mistakes in flags are reported before the slow import of TensorFlow.
-program.parse(__name__, define_flags, training_flags.check)
+program.start(__name__, training_flags.define_one_tower, training_flags.check)
 
 from absl import flags
 import tensorflow.compat.v1 as tf

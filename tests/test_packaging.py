@@ -5,7 +5,9 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
+import venv
 import zipfile
 
 import pytest
@@ -74,17 +76,15 @@ def test_wheel(tree):
     with zipfile.ZipFile(str(path)) as archive:
         held = set(archive.namelist())
         (metadata,) = [archive.read(name).decode() for name in held if name.endswith('/METADATA')]
-    assert _files(tree, 'cifar10') <= held
-    assert {os.path.basename(name) for name in _files(tree, 'scripts')} == {
-        os.path.basename(name) for name in held if '.data/scripts/' in name
-    }
+    modules = _files(tree, 'cifar10') | {f'cifar10/scripts/{name}' for name in SCRIPTS}
+    assert modules == {name for name in held if '.dist-info/' not in name}
     assert '\nDescription-Content-Type: text/markdown\n' in metadata and '\n# cifar10\n' in metadata
 
 
-def _help(script, cwd, pythonpath):
-    """Return the output of a script with --help."""
+def _help(command, cwd, pythonpath):
+    """Return the output of a command with --help."""
     return subprocess.run(
-        [sys.executable, str(script), '--help'],
+        [*command, '--help'],
         cwd=str(cwd),
         env=dict(os.environ, PYTHONPATH=str(pythonpath)),
         stdout=subprocess.PIPE,
@@ -100,32 +100,45 @@ def test_a_checkout_needs_no_installation(tmp_path):
     (tmp_path / 'cifar10' / '__init__.py').write_text('raise ImportError("another")\n')
     for script in SCRIPTS:
         path = os.path.join(programs.ROOT, 'scripts', script)
-        assert script in _help(path, tmp_path, tmp_path)
+        assert script in _help([sys.executable, path], tmp_path, tmp_path)
 
 
 @pytest.mark.slow
-def test_installed_scripts(tree, tmp_path):
-    """The wheel adds nothing else to the PATH."""
-    (wheel,) = glob.glob(str(tree / 'dist' / '*.whl'))
+@pytest.mark.parametrize('is_editable', [False, True])
+def test_installed_scripts(tree, tmp_path, is_editable):
+    """In a virtual environment that also sees the packages of this one.
+
+    The scripts are those of the installed package, or of the sources if the installation is
+    editable. A script puts neither its package nor the parent of bin/ into sys.path.
+    """
+    venv.create(str(tmp_path / 'venv'), with_pip=True)
+    python = str(tmp_path / 'venv' / 'bin' / 'python')
+    code = 'import sysconfig; print(sysconfig.get_path("purelib"))'
+    site = subprocess.check_output([python, '-c', code], text=True, timeout=60).strip()
+    with open(os.path.join(site, 'packages.pth'), 'w') as packages:
+        packages.write(sysconfig.get_path('purelib'))
+    sources = tmp_path / 'sources'
+    shutil.copytree(str(tree), str(sources))
+    options = ['-qI', '--no-deps', '--no-index', '--no-build-isolation']
     subprocess.run(
-        [
-            sys.executable,
-            '-m',
-            'pip',
-            'install',
-            '-q',
-            '--no-deps',
-            '--no-index',
-            '--no-compile',
-            f'--prefix={tmp_path}',
-            wheel,
-        ],
+        [python, '-m', 'pip', 'install', *options, *(['-e'] if is_editable else []), str(sources)],
         check=True,
         timeout=programs.DEADLINE_SECS,
     )
-    (package,) = tmp_path.glob('lib*/python*/site-packages/cifar10')
-    assert sorted(path.name for path in (tmp_path / 'bin').iterdir()) == SCRIPTS
-    assert SCRIPTS[0] in _help(tmp_path / 'bin' / SCRIPTS[0], tmp_path, package.parent)
+    path = sources / 'scripts' / 'cifar10_run.py'
+    path.write_text(path.read_text().replace('"""Runs ', '"""Edited: runs '))
+    bin_dir = tmp_path / 'venv' / 'bin'
+    assert set(SCRIPTS) <= {found.name for found in bin_dir.iterdir()}
+    printed = _help([str(bin_dir / 'cifar10_run.py')], tmp_path, '')
+    assert printed.startswith('Edited: runs ' if is_editable else 'Runs ')
+    (tmp_path / 'program.py').write_text('import sys\nfor entry in sys.path: print(entry)\n')
+    entries = subprocess.check_output(
+        [str(bin_dir / 'cifar10_run.py'), str(tmp_path / 'program.py')],
+        text=True,
+        timeout=programs.DEADLINE_SECS,
+    ).splitlines()
+    assert entries[0] == str(tmp_path)
+    assert not {str(bin_dir.parent), str(bin_dir), os.path.join(site, 'cifar10')} & set(entries)
 
 
 def test_the_continuous_integration_fails_without_a_python():

@@ -1,1 +1,5 @@
-"""Command line of the scripts: flags, Job, one-line errors."""
+"""Command line: flags, the Job that they describe, errors in one line."""
+
+from cifar10.system import startup
+
+startup.check_packages()  # The modules of this package would fail with a traceback.

@@ -1,9 +1,11 @@
-"""Parser of the command line; one-line errors and exit statuses of the scripts."""
+"""Start and end of the scripts: command line, one-line errors, exit statuses."""
 
 import contextlib
 import ctypes
 import os
 import platform
+import runpy
+import signal
 import sys
 import traceback
 
@@ -15,13 +17,23 @@ from cifar10.system import signals, startup
 
 FLAGS = flags.FLAGS
 
-# Hints for TensorFlow errors that are not bugs, by class name.
+# TensorFlow's errors about files, disk and memory, by class name; hints for the user.
 _HINTS = {
     'ResourceExhaustedError': ': not enough memory or disk space: choose a smaller --batch_size, or free some space',
-    'NotFoundError': '',  # a file vanished
+    'NotFoundError': '',
     'PermissionDeniedError': '',
     'DataLossError': '',  # a file is damaged
 }
+
+
+def run_script():
+    """Run the script with the name of this command: the entry point of an installation."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    script = os.path.splitext(os.path.basename(sys.argv[0]))[0] + '.py'
+    path = os.path.join(package, 'scripts', script)
+    if not os.path.exists(path):  # An editable installation uses the scripts of the checkout.
+        path = os.path.join(os.path.dirname(package), 'scripts', script)
+    runpy.run_path(path, run_name='__main__')
 
 
 def versions(config_proto=None):
@@ -39,11 +51,13 @@ def versions(config_proto=None):
     return f'cifar10 {__version__}, Python {platform.python_version()}, TensorFlow {tf.__version__}; {devices}'
 
 
-def parse(name, define_flags, check=None, arguments=None, hint='', needs_tensorflow=True):
-    """Parse the command line of a script, then import TensorFlow; do nothing in a library.
+def start(name, define_flags, check=None, arguments=None, hint='', needs_tensorflow=True):
+    """Start a script: handle signals, parse the command line, then import TensorFlow.
 
     The import takes seconds, so mistakes are found first. A mistake ends the script with one line
     on stderr and exit status 2. Contradictory flags give exit status 1.
+
+    A child process of multiprocessing only imports TensorFlow. A library does nothing.
 
     Args:
       name: the `__name__` of the script.
@@ -57,8 +71,12 @@ def parse(name, define_flags, check=None, arguments=None, hint='', needs_tensorf
     Returns:
       The positional arguments; none in a library.
     """
+    if name == '__mp_main__':
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, which ends this one.
+        startup.import_tensorflow()
     if name != '__main__':
         return []
+    signals.install_handlers()
     startup.protect_stdout()
     define_flags()
     app.define_help_flags()
@@ -89,8 +107,8 @@ def run(main, arguments=(), uses_gpus=True):
     memory.
 
     A UserError, an OSError or an error of _HINTS gives one line on stderr and exit status 1. A
-    signal gives one line (a closed pipe none) and 128 + its number. Other errors keep their
-    traceback. See also `print_traceback`.
+    signal gives one line (a closed pipe none) and 128 + its number. Other errors, such as those of
+    a changed network, keep their traceback. See also `print_traceback`.
     """
     if not uses_gpus:
         os.environ['CUDA_VISIBLE_DEVICES'] = '-1'
@@ -193,4 +211,4 @@ def _end(status):
         sys.stdout.flush()
         if os.name == 'posix':
             ctypes.CDLL(None).fflush(None)  # device placements are printed by C's printf
-    os._exit(status or int(startup.has_lost_output()))
+    os._exit(status)

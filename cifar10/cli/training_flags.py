@@ -20,8 +20,21 @@ _BASIC_SETTINGS = ['max_steps', 'log_frequency', 'save_summaries_steps', 'save_c
 _THREADS = ['intra_op_threads', 'inter_op_threads']
 
 
+def define_one_tower():
+    """Define the flags of cifar10_train.py."""
+    define()
+    define_variable_strategy(['cpu', 'first_device'])
+
+
+def define_towers():
+    """Define the flags of cifar10_multi_gpu_train.py."""
+    define()
+    define_num_gpus()
+    define_placement()
+
+
 def define():
-    """Define the flags of training on one device."""
+    """Define the flags that all trainers have."""
     data_flags.define()
     define_run()
     define_hparams()

@@ -87,19 +87,19 @@ def custom_scalars_summary():
     return _to_tf_summary(layout_summary.pb(layout_pb2.Layout(category=[category])))
 
 
-def write(summary_writer, summaries, step):
+def write(summary_writer, values, step):
     """Write tf.Summaries of a step to the event file at once, so that a kill does not lose them.
 
     Args:
       summary_writer: a tf.summary.FileWriter, which writes in another thread.
-      summaries: a list of tf.Summary.
+      values: a list of tf.Summary.
       step: the global step.
 
     Raises:
       UserError: the directory is full or not writable. TensorFlow 1.15 does not notice it.
     """
     try:
-        for summary in summaries:
+        for summary in values:
             summary_writer.add_summary(summary, step)
         summary_writer.flush()
     except (RuntimeError, tf.errors.OpError) as error:

@@ -96,12 +96,11 @@ class Run:
         name = f'best.ckpt-{ckpt.step}'
         if best and best['checkpoint'] == name:  # A resumed run has repeated the step.
             self._record_best(None)
-        checkpoint_files.write(os.path.join(self.directory, name), ckpt.values)
+        path = os.path.join(self.directory, name)
+        checkpoint_files.write(path, ckpt.values)
         self._record_best({'checkpoint': name, 'precision': precision})
         checkpoint_files.remove_other_best_files(self.directory, name)
-        print(
-            f'Best so far: precision @ 1 = {precision:.3f} on the test images, kept as {self.directory}/{name}'
-        )
+        print(f'Best so far: precision @ 1 = {precision:.3f} on the test images, kept as {path}')
 
     def _record_best(self, best):
         self.record = dataclasses.replace(self.record, best=best)

@@ -1,53 +1,17 @@
-"""Quiet start of the scripts.
-
-Handles signals, hides the start-up messages of TensorFlow, and tolerates a full or closed standard
-output.
-"""
+"""Start of the scripts: missing packages, closed pipes, a quiet import of TensorFlow."""
 
 import contextlib
 import gc
 import importlib.util
 import io
 import os
-import signal
 import sys
 import tempfile
 
-from cifar10 import errors
 from cifar10.system import signals
 
 
-def start(name):
-    """Start a script: open its standard streams, handle signals, check the packages.
-
-    It comes before the other imports, which could fail on a missing package. It does nothing in a
-    library. In a child process of multiprocessing, it imports TensorFlow, and leaves Ctrl-C to the
-    parent.
-
-    Args:
-      name: the `__name__` of the script.
-    """
-    if name not in ('__main__', '__mp_main__'):
-        return
-    _open_standard_streams()
-    if name == '__main__':
-        signals.install_handlers()
-        _check_packages()
-    else:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        import_tensorflow()
-
-
-def _open_standard_streams():
-    """Open /dev/null for closed standard streams: the next file would get their numbers."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the first free number
-
-
-def _check_packages():
+def check_packages():
     """End the script with one line if a package is missing."""
     for name in ('absl', 'numpy', 'six', 'tensorflow'):
         if name not in sys.modules and importlib.util.find_spec(name) is None:
@@ -75,7 +39,7 @@ def _capture_stderr():
     # Up to version 2.21, TensorFlow prints some messages before it reads the variable.
     stderr = os.dup(2)
     signals.stderr_fd = stderr
-    with _temporary_file() as messages:
+    with tempfile.TemporaryFile() as messages:
         os.dup2(messages.fileno(), 2)
         try:
             yield
@@ -89,66 +53,31 @@ def _capture_stderr():
             os.close(stderr)
 
 
-def _temporary_file():
-    try:
-        return tempfile.TemporaryFile()
-    except OSError:  # the disk is full
-        return open(os.devnull, 'w+b')
+class _Stdout(io.FileIO):
+    """Standard output; a closed pipe, such as `| head`, counts as a signal instead of an error."""
 
-
-class _TolerantStdout(io.TextIOWrapper):
-    """Standard output that does not raise errors."""
-
-    error = None  # the first error, except of a closed pipe
-
-    def write(self, text):
-        """Write a text; return its length, even if the text is lost."""
-        self._attempt(super().write, text)
-        return len(text)
-
-    def flush(self):
-        """Flush if possible."""
-        self._attempt(super().flush)
-
-    def close(self):
-        """Close the stream; the text that remains may be lost."""
-        self._attempt(super().close)  # Python 3.13 prints errors of the finalization.
-
-    def _attempt(self, action, *args):
+    def write(self, content):
+        """Write bytes; return the number of written bytes."""
         try:
-            action(*args)
-        except BrokenPipeError:  # such as `| head`
+            return super().write(content)
+        except BrokenPipeError:
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, self.fileno())
             os.close(null)
             signals.raise_signal(signals.BROKEN_PIPE_SIGNAL)
-        except OSError as error:  # such as a full disk: training continues
-            if self.error is None:
-                self.error = error
-                errors.warn(
-                    f'cannot write to the standard output ({error.strerror}): lines are lost'
-                )
+            return len(content)
 
 
 def protect_stdout():
-    """Replace sys.stdout by a stream without errors.
+    """Let a closed pipe count as a signal, and escape characters outside the encoding.
 
-    Characters outside the encoding are escaped. A closed pipe counts as a signal. After other
-    errors, the line is lost and `has_lost_output` is true. Each line is flushed, because a signal
-    can end the process.
+    Each line is flushed, because a signal can end the process.
     """
-    if sys.stdout is None:  # it is closed
-        sys.stdout = open(os.devnull, 'w', errors='backslashreplace')  # noqa: SIM115 (until the end)
-    elif sys.stdout is sys.__stdout__:
+    if sys.stdout is sys.__stdout__:
         sys.stdout.flush()
-        sys.stdout = _TolerantStdout(
-            io.BufferedWriter(io.FileIO(1, 'w', closefd=False)),
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(_Stdout(1, 'w', closefd=False)),
             sys.stdout.encoding,
             'backslashreplace',
             line_buffering=True,
         )
-
-
-def has_lost_output():
-    """Return True if lines could not be written."""
-    return getattr(sys.stdout, 'error', None) is not None

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from cifar10.benchmark import processes
+from cifar10.cli import program
 from cifar10.errors import UserError
 from cifar10.system import startup
 
@@ -50,7 +51,7 @@ def _use(megabytes):
       of Ctrl-C in a child process of a script.
     """
     startup.import_tensorflow = lambda: None
-    startup.start('__mp_main__')
+    program.start('__mp_main__', define_flags=None)
     (cpu, _), times = processes.resource_usage(), os.times()
     np.ones(megabytes << 20, np.uint8)
     os.urandom(20 << 20)

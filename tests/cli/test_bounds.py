@@ -35,7 +35,7 @@ def script(request, monkeypatch):
     loaded = []
     with monkeypatch.context() as patched, programs.own_flags():
         patched.setattr(
-            program, 'parse', lambda _, define_flags, *a, **k: loaded.append(define_flags())
+            program, 'start', lambda _, define_flags, *a, **k: loaded.append(define_flags())
         )
         patched.setattr(program, 'run', lambda *unused, **also_unused: None)
         patched.setattr('sys.argv', [programs.path(request.param)])

@@ -1,6 +1,7 @@
 """Mistakes in the command line, errors and Ctrl-C: one line and the exit status."""
 
 import glob
+import io
 import os
 import platform
 import re
@@ -18,15 +19,6 @@ from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.system import machine, signals
 from tests.helpers import programs
-
-
-@pytest.mark.slow
-def test_a_mistake_with_a_closed_stderr():
-    """The line is not written to another file."""
-    assert programs.run(
-        'cifar10_dataset', 'upload', wrapper=['sh', '-c', 'exec "$@" 2>&-', 'sh']
-    ) == (2, '', '')
-
 
 # command line, exit status, line
 MISTAKES = [
@@ -153,9 +145,20 @@ def test_main_may_return_the_exit_status(ends):
     assert ends(lambda: 75) == 75 and ends(lambda: None) == 0
 
 
-def test_a_bug_keeps_its_traceback():
-    with pytest.raises(ZeroDivisionError):
-        program._call(lambda: 1 / 0, [])
+@pytest.mark.parametrize(
+    'error', [ZeroDivisionError(), tf.errors.InvalidArgumentError(None, None, 'shapes')]
+)
+def test_a_bug_keeps_its_traceback(error):
+    with pytest.raises(type(error)):
+        program._call(lambda: _raise(error), [])
+
+
+@pytest.mark.skipif(not os.path.exists('/dev/full'), reason='this system has no full device')
+def test_a_full_disk_of_the_standard_output(monkeypatch, capsys, ends):
+    with open('/dev/full', 'wb', buffering=0) as full:
+        monkeypatch.setattr(sys, 'stdout', io.TextIOWrapper(full, write_through=True))
+        assert ends(lambda: print('lost')) == 1
+    assert capsys.readouterr().err == 'program.py: error: [Errno 28] No space left on device\n'
 
 
 def test_ctrl_c_under_another_error(ends):

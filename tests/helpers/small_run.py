@@ -97,8 +97,10 @@ def train(
             finite_part,
             after_step,
         )
-        run_steps(step, fake, run)
-    events.number_files(train_dir)
+        try:
+            run_steps(step, fake, run)
+        finally:
+            events.number_files(train_dir)
 
 
 def _build(run_length, hparams, initial, bad_global_step, bad_value, finite_part, after_step):

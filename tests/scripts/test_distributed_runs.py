@@ -232,7 +232,7 @@ def test_a_diverging_run(make_cluster, num_ps):
     assert cluster.tasks['worker 0'].end() == 1
     (complaint,) = cluster.tasks['worker 0'].stderr_lines
     assert re.match(
-        rf'{SCRIPT}error: Training diverged .* Last good checkpoint: \S+/model.ckpt-0$',
+        rf'{SCRIPT}error: Training diverged .* The last good checkpoint is \S+/model.ckpt-0: lower .*$',
         complaint,
     )
     assert set(cluster.end_all().values()) <= {1, EX_TEMPFAIL}

@@ -1,4 +1,4 @@
-"""Signals, closed pipes and full devices in every phase of the scripts."""
+"""Signals and closed pipes in every phase of the scripts."""
 
 import os
 import re
@@ -128,16 +128,3 @@ def test_nobody_reads_the_output_of_the_others(tmp_path, data_dir):
         process.stdout.close()
     for process in processes:
         assert faults.end(process) == (128 + signal.SIGPIPE, '', '')
-
-
-@pytest.mark.skipif(not os.path.exists('/dev/full'), reason='this system has no full device')
-def test_the_output_goes_to_a_full_disk(data_dir):
-    """The script goes on, and fails at its end."""
-    status, _, stderr = programs.run(
-        'cifar10_dataset',
-        'verify',
-        f'--data_dir={data_dir}',
-        wrapper=faults.shell(after='> /dev/full'),
-    )
-    faults.assert_one_line(stderr, 'cannot write to the standard output')
-    assert status == 1
