@@ -17,7 +17,7 @@ from cifar10.data import verification
 from cifar10.errors import UserError
 from cifar10.report import figures, tensorboard, text_report
 from cifar10.report.metrics import Metrics, Result
-from cifar10.runs import checkpoint, checkpoint_files, run_record
+from cifar10.runs import checkpoint, run_record
 from cifar10.system import directories, machine
 
 _POLL_SECS = 2
@@ -203,19 +203,19 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
     # Fingerprints of the newest and of the last read checkpoint; (path, time) of the last yielded
     found = seen = last = None
     found_time = due_time = time.monotonic()
-    if not checkpoint_files.fingerprint(checkpoint_dir):
+    if not checkpoint.fingerprint(checkpoint_dir):
         print(f'Waiting for a checkpoint in {checkpoint_dir}')
     while True:
         # has_ended first: the last checkpoint could be saved between the two calls
-        has_ended = run_record.has_ended(checkpoint_dir)
-        fingerprint, now = checkpoint_files.fingerprint(checkpoint_dir), time.monotonic()
+        has_ended = checkpoint.has_ended(checkpoint_dir)
+        fingerprint, now = checkpoint.fingerprint(checkpoint_dir), time.monotonic()
         if fingerprint != found:
             found, found_time = fingerprint, now
         waited = now - found_time
         is_over = timeout_secs is not None and waited >= timeout_secs
         if found != seen and (now >= due_time or has_ended or is_over):
             seen, ckpt = found, checkpoint.read_latest(checkpoint_dir)
-            used = ckpt and (ckpt.path, checkpoint_files.modification_time(ckpt.path))
+            used = ckpt and (ckpt.path, checkpoint.modification_time(ckpt.path))
             if used and used != last:  # Equal if the newest is damaged: an older one was read.
                 last, due_time = used, now + min_interval_secs
                 yield ckpt

@@ -52,7 +52,6 @@ from cifar10.distributed.cluster import EVALUATOR
 from cifar10.distributed.task_context import TaskContext
 from cifar10.distributed.worker import Worker
 from cifar10.input import Shard
-from cifar10.runs import run_record
 from cifar10.runs.run import open_run
 from cifar10.system import machine
 
@@ -158,7 +157,7 @@ def main():
                 starts_new_run,
                 has_ended=lambda: (
                     not FLAGS.fresh
-                    and run_record.has_ended(FLAGS.train_dir, job.run_length.last_step)
+                    and checkpoint.has_ended(FLAGS.train_dir, job.run_length.last_step)
                 ),
             )
             if not has_joined:

@@ -7,7 +7,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
-from cifar10.runs import checkpoint_files, run_record
+from cifar10.runs import checkpoint, run_record
 from cifar10.system import directories
 from tests.helpers import messages
 
@@ -101,7 +101,7 @@ def test_a_checkpoint_that_comes_between_two_looks_is_not_missed(tmp_path, clock
     """The last checkpoint is saved during the read of the newest one."""
     _record(tmp_path, 2)
     _save_number(tmp_path, 1)
-    fingerprint = checkpoint_files.fingerprint
+    fingerprint = checkpoint.fingerprint
 
     def then_save(directory):
         found = fingerprint(directory)
@@ -109,7 +109,7 @@ def test_a_checkpoint_that_comes_between_two_looks_is_not_missed(tmp_path, clock
             _save_number(tmp_path, 2)
         return found
 
-    monkeypatch.setattr(checkpoint_files, 'fingerprint', then_save)
+    monkeypatch.setattr(checkpoint, 'fingerprint', then_save)
     assert [step for step, _ in _found(tmp_path, clock, 300)] == [1, 2]
 
 

@@ -13,7 +13,7 @@ from cifar10 import hooks, input as cifar10_input, training
 from cifar10.config import NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, RunLength
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint_files
+from cifar10.runs import checkpoint
 from cifar10.system import directories, machine
 from cifar10.tutorial import update as tutorial_update
 
@@ -190,5 +190,5 @@ def train(job, train_dir):
                 if number % settings.save_summaries_steps == 0:
                     summary_writer.add_summary(raw_session.run(summary_op), number)
                 if number % settings.save_checkpoint_steps == 0 or number == settings.max_steps:
-                    path = os.path.join(train_dir, checkpoint_files.PREFIX)
+                    path = os.path.join(train_dir, checkpoint.PREFIX)
                     saver.save(raw_session, path, number)

@@ -13,7 +13,7 @@ from cifar10.cli import data_flags, program, training_flags
 from cifar10.config import CLASSIC
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint_files, run_record
+from cifar10.runs import checkpoint, run_record
 from cifar10.system import machine
 from cifar10.training import Job
 
@@ -44,7 +44,7 @@ def job_from_flags(
         too large.
     """
     recorded = CLASSIC
-    if resumes and not FLAGS.fresh and checkpoint_files.candidates(FLAGS.train_dir):
+    if resumes and not FLAGS.fresh and checkpoint.candidates(FLAGS.train_dir):
         recorded = run_record.read_hparams(FLAGS.train_dir)
     hparams = training_flags.hparams_from_flags(recorded)
     check_division(num_devices, devices_per_tower)

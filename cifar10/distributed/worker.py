@@ -23,7 +23,7 @@ from cifar10.distributed.stop_hook import StopAtStepHook
 from cifar10.errors import reason
 from cifar10.eval_hook import EvalHook
 from cifar10.report import tensorboard
-from cifar10.runs import checkpoint_files
+from cifar10.runs import checkpoint
 from cifar10.system import signals
 
 _UPDATES = {
@@ -325,7 +325,7 @@ class Worker(tf.train.SessionRunHook):
         if run and initializes:
             restored_path = run.restored_path(saver)
         elif run:  # This saver deletes the checkpoints that the killed chief has saved.
-            saver.recover_last_checkpoints(checkpoint_files.listed_checkpoints(run.directory))
+            saver.recover_last_checkpoints(checkpoint.listed_checkpoints(run.directory))
         replay = hooks.ReplayHook(
             queue, job.replayed_batches, self.local_step, stop_request, self.report_local_step
         )

@@ -1,5 +1,6 @@
-"""Reading and validation of checkpoints."""
+"""Checkpoints of a run: files, choice, reading, validation."""
 
+import math
 import os
 import re
 from typing import Dict, NamedTuple
@@ -9,8 +10,12 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint_files, run_record
+from cifar10.runs import run_record
 
+PREFIX = 'model.ckpt'
+CHECKPOINT_STATE_FILE = 'checkpoint'  # list written by a tf.train.Saver
+_INDEX = re.compile(r'(model\.ckpt-(\d+))\.index')
+_BEST = re.compile(r'(best\.ckpt-\d+)\..*')
 _CHECKPOINT_FILE = re.compile(r'\.(index|meta|data-\d+-of-\d+)$')
 _AVERAGE_SUFFIX = '/ExponentialMovingAverage'
 
@@ -21,6 +26,104 @@ class Checkpoint(NamedTuple):
     path: str  # for the directory of the run and for messages
     step: int  # the number of updates
     values: Dict[str, np.ndarray]  # by variable name
+
+
+def candidates(directory):
+    """Return the paths of the checkpoints in `directory`, the preferred one first.
+
+    The latest checkpoint of the list is first; the others follow by descending step. A checkpoint
+    of a later step that is newer than the list precedes all: the trainer was killed before it
+    updated the list.
+    """
+    found = filter(None, map(_INDEX.fullmatch, file_names(directory)))
+    steps = {os.path.join(directory, match.group(1)): int(match.group(2)) for match in found}
+    latest = latest_checkpoint(directory)
+    listed_time = _modification_time(os.path.join(directory, CHECKPOINT_STATE_FILE))
+
+    def preference(path):
+        step = steps.get(path, 0)
+        is_newer = step > steps.get(latest, math.inf) and modification_time(path) > listed_time
+        return is_newer, path == latest, step
+
+    return sorted({*steps, latest} - {None}, key=preference, reverse=True)
+
+
+def latest_checkpoint(directory):
+    """Return the path of the latest checkpoint in the directory's list, or None."""
+    state = _state(directory)
+    return state.model_checkpoint_path if state else None
+
+
+def listed_checkpoints(directory, last=None):
+    """Return the paths of the listed checkpoints that exist in the directory, oldest first.
+
+    A saver deletes old checkpoints. So the best checkpoint and other directories are omitted.
+
+    Args:
+      directory: the directory.
+      last: a path to append, listed or not.
+    """
+    state = _state(directory)
+    paths = [path for path in (state.all_model_checkpoint_paths if state else []) if path != last]
+    return [
+        path
+        for path in paths + [last]
+        if path
+        and os.path.dirname(path) == directory
+        and _INDEX.fullmatch(os.path.basename(path) + '.index')
+        and modification_time(path)
+    ]
+
+
+def _state(directory):
+    state_file = os.path.join(directory, CHECKPOINT_STATE_FILE)
+    if not os.path.exists(state_file):
+        return None
+    try:
+        return tf.train.get_checkpoint_state(directory)
+    except (ValueError, OSError, tf.errors.OpError):  # a damaged list
+        return None
+
+
+def modification_time(path):
+    """Return the modification time of a checkpoint's index, its last file; 0 without an index."""
+    return _modification_time(path + '.index')
+
+
+def _modification_time(path):
+    try:
+        return os.path.getmtime(path)
+    except OSError:
+        return 0
+
+
+def file_names(directory):
+    """Return the names of the files in a directory; none if it does not exist."""
+    try:
+        return os.listdir(directory or '.')
+    except (FileNotFoundError, NotADirectoryError):  # It may just have been moved.
+        return []
+
+
+def fingerprint(directory):
+    """Return a value that changes with the path or time of the preferred checkpoint."""
+    return [(path, modification_time(path)) for path in candidates(directory)[:1]]
+
+
+def has_ended(directory, last_step=None):
+    """Return True if the preferred checkpoint has reached the run's last step.
+
+    Args:
+      directory: the directory of the run.
+      last_step: the last step; None reads it from the record.
+
+    Raises:
+      UserError: the record is damaged.
+    """
+    if last_step is None:
+        last_step = run_record.read(directory).last_step
+    numbers = [path.rsplit('-', 1)[-1] for path in candidates(directory)[:1]]
+    return any(number.isdigit() and int(number) >= last_step for number in numbers)
 
 
 def read_latest(directory):
@@ -35,20 +138,20 @@ def read_latest(directory):
     Raises:
       UserError: there is a checkpoint or a list, but no intact checkpoint.
     """
-    state_file = os.path.join(directory, checkpoint_files.CHECKPOINT_STATE_FILE)
-    before = checkpoint_files.fingerprint(directory)
-    latest = checkpoint_files.latest_checkpoint(directory)
+    state_file = os.path.join(directory, CHECKPOINT_STATE_FILE)
+    before = fingerprint(directory)
+    latest = latest_checkpoint(directory)
     problems = []
     if latest is None:
         problems = [f'{state_file} is missing or damaged']
     elif os.path.realpath(os.path.dirname(latest)) != os.path.realpath(directory):
         problems = [f'{state_file} names a checkpoint in another directory']
-    for path in checkpoint_files.candidates(directory):
+    for path in candidates(directory):
         try:
             ckpt = read(path)
         except UserError as error:
             # A trainer has saved another checkpoint, and may have deleted this one.
-            if checkpoint_files.fingerprint(directory) != before:
+            if fingerprint(directory) != before:
                 return read_latest(directory)
             problems.append(str(error))
             continue
@@ -71,16 +174,20 @@ def read(path):
       A Checkpoint.
 
     Raises:
-      UserError: the checkpoint is missing or damaged, or its step is not an integer >= 0.
+      UserError: the checkpoint is missing or damaged, a value is not finite, or its step is not an
+        integer >= 0.
     """
     directory, name = os.path.split(path)
     # Before TensorFlow 0.12, a checkpoint was one file, without a suffix.
-    found = {name, name + '.index'} & set(checkpoint_files.file_names(directory))
+    found = {name, name + '.index'} & set(file_names(directory))
     if not found or os.path.isdir(path):  # TensorFlow would read the newest one in a directory.
         raise UserError(f'The checkpoint {path} is missing')
     try:
         reader = tf.train.load_checkpoint(path)
         values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+        for variable, value in values.items():
+            if value.dtype.kind == 'f' and not np.isfinite(value).all():
+                raise ValueError(f'its {variable} is not finite')
         number = name.rsplit('-', 1)[-1]
         step = np.asarray(values.get('global_step', int(number) if number.isdigit() else 0))
         # In listings of books, the global_step can be float32.
@@ -156,14 +263,14 @@ def variable_suffix(ckpt):
 
 
 def check_fits(ckpt, variables):
-    """Check that a checkpoint has a finite value of the same dtype and shape for each variable.
+    """Check that a checkpoint has a value of the same dtype and shape for each variable.
 
     Args:
       ckpt: a Checkpoint.
       variables: dict from names in the checkpoint to variables, or to tf.TensorSpecs.
 
     Raises:
-      UserError: a variable is missing, has another dtype or shape, or is not finite.
+      UserError: a variable is missing, or has another dtype or shape.
     """
     for name, variable in sorted(variables.items()):
         value = ckpt.values.get(name)
@@ -175,8 +282,29 @@ def check_fits(ckpt, variables):
                 'give the directory of a run of this network and optimizer, or set {fresh} to train a new run',
                 'fresh',
             )
-        if not np.isfinite(value).all():
-            raise UserError(
-                f'The checkpoint {ckpt.path} cannot be used: its {name} is not finite. Name an older checkpoint in '
-                f'the file {checkpoint_files.CHECKPOINT_STATE_FILE}'
+
+
+def write(path, values):
+    """Write a checkpoint, a dict from variable name to array, with the op of a Saver.
+
+    The Saver itself would save the session's values, which other workers may have changed.
+    """
+    with tf.Graph().as_default(), tf.Session(
+        config=tf.ConfigProto(device_count={'GPU': 0})
+    ) as session:
+        session.run(
+            tf.raw_ops.SaveV2(
+                prefix=path,
+                tensor_names=list(values),
+                shape_and_slices=[''] * len(values),
+                tensors=list(values.values()),
             )
+        )
+
+
+def remove_other_best_files(directory, kept_name):
+    """Remove the files of best checkpoints other than `kept_name`."""
+    for name in file_names(directory):
+        match = _BEST.fullmatch(name)
+        if match and match.group(1) != kept_name:
+            os.remove(os.path.join(directory, name))

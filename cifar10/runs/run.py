@@ -9,7 +9,7 @@ import time
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint, checkpoint_files, run_record
+from cifar10.runs import checkpoint, run_record
 from cifar10.system import directories
 
 _RUN_FILE = re.compile(r'checkpoint|model\.ckpt-.*|events\..*|run\.json')
@@ -51,11 +51,11 @@ class Run:
 
     def newest_checkpoint(self):
         """Return the path of the newest checkpoint, for messages."""
-        return (checkpoint_files.candidates(self.directory) or ['none yet'])[0]
+        return (checkpoint.candidates(self.directory) or ['none yet'])[0]
 
     def checkpoint_path(self, step):
         """Return the path of the checkpoint of a step."""
-        return os.path.join(self.directory, f'{checkpoint_files.PREFIX}-{step}')
+        return os.path.join(self.directory, f'{checkpoint.PREFIX}-{step}')
 
     def restored_path(self, saver):
         """Return the path of the checkpoint to restore, or None; let the saver delete old ones.
@@ -71,9 +71,7 @@ class Run:
             return None
         checkpoint.check_fits(resumed, {v.op.name: v for v in tf.global_variables()})
         # Otherwise the saver would keep the earlier checkpoints forever.
-        saver.recover_last_checkpoints(
-            checkpoint_files.listed_checkpoints(self.directory, resumed.path)
-        )
+        saver.recover_last_checkpoints(checkpoint.listed_checkpoints(self.directory, resumed.path))
         print(f'Resuming from {resumed.path}, step {resumed.step}')
         return resumed.path
 
@@ -97,9 +95,9 @@ class Run:
         if best and best['checkpoint'] == name:  # A resumed run has repeated the step.
             self._record_best(None)
         path = os.path.join(self.directory, name)
-        checkpoint_files.write(path, ckpt.values)
+        checkpoint.write(path, ckpt.values)
         self._record_best({'checkpoint': name, 'precision': precision})
-        checkpoint_files.remove_other_best_files(self.directory, name)
+        checkpoint.remove_other_best_files(self.directory, name)
         print(f'Best so far: precision @ 1 = {precision:.3f} on the test images, kept as {path}')
 
     def _record_best(self, best):
@@ -129,7 +127,7 @@ def open_run(train_dir, record, fresh=False):
         'train_dir',
     )
     directories.make(train_dir)
-    if fresh and any(map(_RUN_FILE.fullmatch, checkpoint_files.file_names(train_dir))):
+    if fresh and any(map(_RUN_FILE.fullmatch, checkpoint.file_names(train_dir))):
         with directories.Lock(train_dir, busy_error):
             _move_aside(train_dir)
         directories.make(train_dir)
@@ -139,7 +137,6 @@ def open_run(train_dir, record, fresh=False):
             resumed = None
         if resumed:
             record = run_record.check_resumable(train_dir, record)
-        checkpoint_files.remove_unfinished(train_dir)
         try:
             yield Run(lock, train_dir, record, resumed)
         finally:

@@ -13,7 +13,6 @@ from typing import Any, Dict, List, Optional
 from cifar10.config import CLASSIC, HPARAMS, HParams
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint_files
 from cifar10.system import files
 
 RECORD = 'run.json'
@@ -127,22 +126,6 @@ def _parse(content):
     if best and not (_BEST.fullmatch(best['checkpoint']) and best['precision'] >= 0):
         raise ValueError(f'best is {best!r}')
     return record
-
-
-def has_ended(directory, last_step=None):
-    """Return True if the preferred checkpoint has reached the run's last step.
-
-    Args:
-      directory: the directory of the run.
-      last_step: the last step; None reads it from the record.
-
-    Raises:
-      UserError: the record is damaged.
-    """
-    if last_step is None:
-        last_step = read(directory).last_step
-    numbers = [path.rsplit('-', 1)[-1] for path in checkpoint_files.candidates(directory)[:1]]
-    return any(number.isdigit() and int(number) >= last_step for number in numbers)
 
 
 def check_classes(directory, class_names):

@@ -2,6 +2,7 @@
 
 import math
 import os
+import pathlib
 import platform
 import re
 from typing import NamedTuple
@@ -9,11 +10,14 @@ from typing import NamedTuple
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
-from cifar10.system import cpu_quota, private_api
+from cifar10.system import private_api
 
 _SUB_BATCHES_PER_CORE = 2  # more than one, to balance the load
 _MIN_EXAMPLES_PER_SUB_BATCH = 8  # Smaller sub-batches are slower.
-_CPU_INFO_FILE = '/proc/cpuinfo'  # on Linux
+# On Linux.
+_CPU_INFO_FILE = '/proc/cpuinfo'
+_CGROUPS = '/sys/fs/cgroup'
+_OWN_CGROUPS_FILE = '/proc/self/cgroup'
 _BFLOAT16_INSTRUCTIONS = {'avx512_bf16', 'amx_bf16'}
 # Values of ONEDNN_MAX_CPU_ISA, or DNNL_MAX_CPU_ISA, its former name, which limits oneDNN to older
 # instructions. Source: enum dnnl_cpu_isa_t of oneDNN 3.
@@ -41,7 +45,42 @@ def set_up_tensorflow():
 def num_cores():
     """Return the number of cores that the affinity and the CPU quotas leave to this process."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
-    return min([cores, *map(math.ceil, cpu_quota.read())])
+    return min([cores, *map(math.ceil, _cpu_quotas())])
+
+
+def _cpu_quotas():
+    """Yield the quotas of the control groups of this process and of their ancestors, in cores.
+
+    A quota is the CPU time per period. Sources of the formats: Linux, Documentation,
+    admin-guide/cgroup-v2.rst (one file) and scheduler/sched-bwc.rst (version 1, two files).
+    """
+    for directory in _cgroup_directories():
+        for names in (['cpu.max'], ['cpu.cfs_quota_us', 'cpu.cfs_period_us']):
+            paths = [directory / name for name in names]
+            if all(map(os.path.exists, paths)):
+                quota, period = ' '.join(path.read_text() for path in paths).split()
+                if quota not in ('max', '-1'):
+                    yield int(quota) / int(period)
+
+
+def _cgroup_directories():
+    """Yield the directories of the control groups of this process, and all directories above.
+
+    In a container, the file may have the paths of the host. Then the group has no directory, but
+    the root of the hierarchy is above it, and has the quota of the container.
+    """
+    if not os.path.exists(_OWN_CGROUPS_FILE):
+        return
+    with open(_OWN_CGROUPS_FILE) as file:
+        for line in file.read().splitlines():
+            _, controllers, group = line.split(':', 2)
+            names = controllers.split(',')
+            # Version 2 has one hierarchy, and names no controllers. Version 1 may have a link to
+            # the hierarchy for each controller.
+            if names == [''] or 'cpu' in names:
+                for hierarchy in {controllers, *names}:
+                    own = pathlib.Path(f'{_CGROUPS}/{hierarchy}/{group}')
+                    yield from [own, *own.parents]
 
 
 def is_gpu(device):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cifar10.cli import flag_remedies
+from cifar10.cli import program
 from tests.helpers import programs
 
 SCRIPTS = sorted(os.path.basename(path)[: -len('.py')] for path in glob.glob(programs.path('*')))
@@ -21,8 +21,8 @@ def test_each_remedy_names_a_flag_that_exists():
         )
         for script in SCRIPTS
     }
-    assert set(flag_remedies._OTHER_NAMES) <= set().union(*listed.values())
-    for name, script in flag_remedies._OTHER_SCRIPTS.items():
+    assert set(program._OTHER_NAMES) <= set().union(*listed.values())
+    for name, script in program._OTHER_SCRIPTS.items():
         assert name in listed[script[: -len('.py')]]
 
 

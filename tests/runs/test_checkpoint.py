@@ -8,7 +8,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint, checkpoint_files
+from cifar10.runs import checkpoint
 from tests.helpers.small_run import train
 
 DATA = '.data-00000-of-00001'
@@ -30,15 +30,15 @@ def _list(directory, path):
 
 def test_an_empty_or_missing_directory(tmp_path):
     for directory in (tmp_path, tmp_path / 'missing'):
-        assert checkpoint_files.candidates(str(directory)) == []
+        assert checkpoint.candidates(str(directory)) == []
         assert checkpoint.read_latest(str(directory)) is None
 
 
 def test_the_latest_is_the_listed_one(tmp_path):
     paths = [_save(tmp_path, step) for step in (1, 2)]
-    assert checkpoint_files.candidates(str(tmp_path)) == paths[::-1]
+    assert checkpoint.candidates(str(tmp_path)) == paths[::-1]
     _list(tmp_path, 'model.ckpt-1')
-    assert checkpoint_files.candidates(str(tmp_path)) == paths
+    assert checkpoint.candidates(str(tmp_path)) == paths
 
 
 def test_a_list_that_names_another_directory(tmp_path, capsys):
@@ -66,7 +66,7 @@ def test_a_checkpoint_that_is_newer_than_the_list(tmp_path):
     saved = os.path.getmtime(paths[2] + '.index')
     for listed, first in [(saved + 1, paths[1]), (saved - 1, paths[2])]:
         os.utime(str(tmp_path / 'checkpoint'), (listed, listed))
-        assert checkpoint_files.candidates(str(tmp_path))[0] == first
+        assert checkpoint.candidates(str(tmp_path))[0] == first
 
 
 def test_what_a_checkpoint_holds(tmp_path):

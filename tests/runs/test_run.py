@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.runs import checkpoint, checkpoint_files, run, run_record
+from cifar10.runs import checkpoint, run, run_record
 from cifar10.runs.run import open_run
 from cifar10.system import directories
 from tests.helpers import messages
@@ -187,7 +187,7 @@ def test_the_record_names_no_checkpoint_that_is_being_written(tmp_path, data_dir
         opened.keep_best(_checkpoint(3), 0.5)
         named = []
         monkeypatch.setattr(
-            checkpoint_files,
+            checkpoint,
             'write',
             lambda *unused: named.append(run_record.read(str(tmp_path)).best),
         )

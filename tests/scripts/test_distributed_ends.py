@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from cifar10.runs import checkpoint_files
+from cifar10.runs import checkpoint
 from tests.helpers import clusters, messages
 
 pytestmark = pytest.mark.slow
@@ -20,7 +20,7 @@ def make_cluster(tmp_path, data_dir):
 
 
 def _saved(tmp_path):
-    return int(checkpoint_files.latest_checkpoint(str(tmp_path / 'run')).rsplit('-', 1)[1])
+    return int(checkpoint.latest_checkpoint(str(tmp_path / 'run')).rsplit('-', 1)[1])
 
 
 @LONG

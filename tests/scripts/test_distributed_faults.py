@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from cifar10.runs import checkpoint_files
+from cifar10.runs import checkpoint
 from tests.helpers import clusters, events, messages
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ def _assert_whole(directory, last_step, every=None):
 
     With `every`, assert that each curve is complete.
     """
-    newest = checkpoint_files.latest_checkpoint(str(directory))
+    newest = checkpoint.latest_checkpoint(str(directory))
     # another worker may have been in a step
     assert last_step <= int(newest.rsplit('-', 1)[1]) <= last_step + 1
     for tag, steps in events.shown_steps(directory).items():

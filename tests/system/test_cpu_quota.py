@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from cifar10.system import cpu_quota, machine
+from cifar10.system import machine
 
 QUOTA, PERIOD = 'cpu.cfs_quota_us', 'cpu.cfs_period_us'
 
@@ -54,7 +54,7 @@ def test_the_smallest_quota_counts(monkeypatch, tmp_path, own, files, expected):
         (tmp_path / 'cgroup' / path).write_text(content + '\n')
     if own:
         (tmp_path / 'own').write_text(own + '\n')
-    monkeypatch.setattr(cpu_quota, '_CGROUPS', str(tmp_path / 'cgroup'))
-    monkeypatch.setattr(cpu_quota, '_OWN_CGROUPS_FILE', str(tmp_path / 'own'))
+    monkeypatch.setattr(machine, '_CGROUPS', str(tmp_path / 'cgroup'))
+    monkeypatch.setattr(machine, '_OWN_CGROUPS_FILE', str(tmp_path / 'own'))
     monkeypatch.setattr(os, 'sched_getaffinity', lambda pid: set(range(64)), raising=False)
     assert machine.num_cores() == expected

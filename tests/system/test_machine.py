@@ -7,7 +7,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from tensorflow.python.client import device_lib
 
-from cifar10.system import cpu_quota, machine
+from cifar10.system import machine
 from cifar10.system.machine import Threads
 
 
@@ -79,8 +79,8 @@ def test_the_cpu_quota_of_a_container(monkeypatch, tmp_path, quota, cores):
     cpu_max = tmp_path / 'cpu.max'
     cpu_max.write_text(f'{quota} 100000\n')
     (tmp_path / 'own').write_text('0::/\n')
-    monkeypatch.setattr(cpu_quota, '_CGROUPS', str(tmp_path))
-    monkeypatch.setattr(cpu_quota, '_OWN_CGROUPS_FILE', str(tmp_path / 'own'))
+    monkeypatch.setattr(machine, '_CGROUPS', str(tmp_path))
+    monkeypatch.setattr(machine, '_OWN_CGROUPS_FILE', str(tmp_path / 'own'))
     monkeypatch.setattr(os, 'sched_getaffinity', lambda pid: set(range(64)), raising=False)
     assert machine.num_cores() == cores
     if cores == 4:

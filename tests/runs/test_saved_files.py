@@ -2,7 +2,7 @@
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.runs import checkpoint_files
+from cifar10.runs import checkpoint
 
 
 def test_a_saver_does_not_know_of_the_best_one(tmp_path):
@@ -11,4 +11,4 @@ def test_a_saver_does_not_know_of_the_best_one(tmp_path):
         (tmp_path / (name + '.index')).touch()
     paths = [str(tmp_path / name) for name in ('model.ckpt-1', 'best.ckpt-2', 'model.ckpt-3')]
     tf.train.update_checkpoint_state(str(tmp_path), paths[1], paths)
-    assert checkpoint_files.listed_checkpoints(str(tmp_path)) == paths[:1]
+    assert checkpoint.listed_checkpoints(str(tmp_path)) == paths[:1]
