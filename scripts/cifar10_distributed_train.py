@@ -52,6 +52,7 @@ from cifar10.distributed.cluster import EVALUATOR
 from cifar10.distributed.task_context import TaskContext
 from cifar10.distributed.worker import Worker
 from cifar10.input import Shard
+from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
 from cifar10.system import machine
 

@@ -186,7 +186,7 @@ def read(path):
         reader = tf.train.load_checkpoint(path)
         values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
         for variable, value in values.items():
-            if value.dtype.kind == 'f' and not np.isfinite(value).all():
+            if np.asarray(value).dtype.kind == 'f' and not np.isfinite(value).all():
                 raise ValueError(f'its {variable} is not finite')
         number = name.rsplit('-', 1)[-1]
         step = np.asarray(values.get('global_step', int(number) if number.isdigit() else 0))

@@ -129,7 +129,7 @@ def test_a_damaged_checkpoint(tmp_path, capsys, suffix, damage):
 @pytest.mark.parametrize(
     'step, told',
     [
-        (np.float32('nan'), 'nan'),
+        (np.float32('nan'), 'not finite'),
         (np.int64(-5), '-5'),
         (np.array([1, 2]), r'\[1 2\]'),
         (np.float64(1.5), '1.5'),
@@ -177,14 +177,18 @@ def test_a_checkpoint_that_does_not_fit(tmp_path, name, shape, dtype, complaint)
         )
 
 
-def test_a_value_that_is_not_finite(tmp_path):
-    saved = checkpoint.read(_save(tmp_path, 1))
-    saved.values['numbers'][1] = np.inf
-    with pytest.raises(
-        UserError,
-        match='cannot be used: its numbers is not finite. Name an older checkpoint in the file checkpoint$',
-    ):
-        checkpoint.check_fits(saved, {'numbers': tf.get_variable('other', [3])})
+@pytest.mark.parametrize('value', [np.inf, np.nan])
+def test_the_newest_one_is_not_finite(tmp_path, capsys, value):
+    """An older one is used."""
+    first, second = _save(tmp_path, 1), str(tmp_path / 'model.ckpt-2')
+    values = dict(checkpoint.read(first).values, global_step=np.int64(2))
+    values['numbers'] = np.array([1, value, 3], np.float32)
+    checkpoint.write(second, values)
+    tf.train.update_checkpoint_state(str(tmp_path), second, [first, second])
+    assert checkpoint.read_latest(str(tmp_path)).path == first
+    assert capsys.readouterr().out == (
+        f'The checkpoint {second} is damaged (its numbers is not finite). Using {first}\n'
+    )
 
 
 def test_choices(tmp_path, data_dir):

@@ -97,26 +97,6 @@ def test_a_run_is_resumed_from_the_newest_intact_checkpoint(tmp_path, data_dir, 
     assert_saved(tmp_path, 4)
 
 
-def test_leftovers_are_cleared(tmp_path, data_dir):
-    train(tmp_path, data_dir, 1)
-    token = '0123456789abcdef' * 2
-    leftovers = [
-        'model.ckpt-7.data-00000-of-00001.tempstate123',
-        'model.ckpt-7.index.tempstate9',
-        'checkpoint.tmp' + token,
-        'model.ckpt-1.meta.tmp' + token,
-        'run.json.new',
-        'run.json.new.12',
-        'model.ckpt-9.data-00000-of-00001',
-    ]
-    others = ['notes.tempstate1', 'run.json.new.bak', 'model.ckpt-7.backup', 'checkpoint.tmp']
-    for name in leftovers + others:
-        (tmp_path / name).write_text('x')
-    train(tmp_path, data_dir, 2)
-    assert not set(leftovers) & set(os.listdir(str(tmp_path)))
-    assert set(others) <= set(os.listdir(str(tmp_path)))
-
-
 def test_a_checkpoint_of_another_network(tmp_path, data_dir):
     with tf.Graph().as_default(), tf.Session() as session:
         global_step = tf.train.get_or_create_global_step()
