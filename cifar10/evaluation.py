@@ -18,7 +18,7 @@ from cifar10.errors import UserError
 from cifar10.report import figures, tensorboard, text_report
 from cifar10.report.metrics import Metrics, Result
 from cifar10.runs import checkpoint, run_record
-from cifar10.system import directories, machine
+from cifar10.system import directories, files, machine
 
 _POLL_SECS = 2
 
@@ -259,6 +259,8 @@ def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
     """
     result = None
     directories.make(eval_dir)
+    # tf.summary.FileWriter raises no error in a directory that is not writable.
+    files.check_writable(os.path.join(eval_dir, 'events.out.tfevents'))
     if not figures.is_available():
         print('No figures without matplotlib: pip install matplotlib')
     with evaluator.graph.as_default():  # TensorFlow 2 refuses a FileWriter outside of a graph.

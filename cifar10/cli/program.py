@@ -8,6 +8,7 @@ import runpy
 import shlex
 import signal
 import sys
+import threading
 import traceback
 
 from absl import app, flags
@@ -155,6 +156,10 @@ def run(main, arguments=(), uses_gpus=True):
         from cifar10.system import machine
 
         machine.set_up_tensorflow()
+    if hasattr(threading, 'excepthook'):  # since Python 3.8
+        usual = threading.excepthook
+        # The thread of tf.summary.FileWriter leaves its error to the caller, who gives one line.
+        threading.excepthook = lambda args: args.thread.name == 'EventLoggerThread' or usual(args)
     app.run(lambda _: _call(main, arguments), flags_parser=lambda argv: argv)
 
 
