@@ -1,4 +1,4 @@
-"""UserError, warnings, failed outputs of a run, causes of errors."""
+"""UserError, warnings, causes of errors."""
 
 import contextlib
 import os

@@ -299,9 +299,10 @@ def divergence_error(found, run):
     saved = run.newest_checkpoint() if run else 'the one of the chief'
     return UserError(
         f'Training diverged {found}. The last good checkpoint is {saved}',
-        'lower {initial_learning_rate} (with Muon, also {matrix_learning_rate})',
+        'lower {initial_learning_rate} (with Muon, also {matrix_learning_rate}); if it diverges again, set {fresh}',
         'initial_learning_rate',
         'matrix_learning_rate',
+        'fresh',
     )
 
 

@@ -47,6 +47,8 @@ def train(job, run):
       run: a Run; its checkpoint, if any, is resumed.
     """
     hparams, settings, run_length = job.hparams, job.settings, job.run_length
+    if training.is_complete(job, run):  # It prints 'Nothing to do'.
+        return
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(settings, run.saved_step)
         model.set_num_sub_batches(job.num_sub_batches)
@@ -83,8 +85,7 @@ def main():
     )
     with open_run(FLAGS.train_dir, job.record, fresh=FLAGS.fresh) as run:
         run.plan = training_job.print_plan(job, run.saved_step)
-        if not training.is_complete(job, run):
-            train(job, run)
+        train(job, run)
 
 
 if __name__ == '__main__':

@@ -140,7 +140,7 @@ def test_a_loss_or_gradient_that_is_not_finite(tmp_path, data_dir, capsys, finit
     assert str(error.value) == (
         'Training diverged because the loss or a gradient is not finite. '
         f'The last good checkpoint is {tmp_path / "model.ckpt-20"}: '
-        'lower `initial_learning_rate` (with Muon, also `matrix_learning_rate`)'
+        'lower `initial_learning_rate` (with Muon, also `matrix_learning_rate`); if it diverges again, set `fresh`'
     )
     assert messages.log_steps(capsys.readouterr().out)[-1] == '34'
     assert_saved(tmp_path, 20)

@@ -37,7 +37,7 @@ def test_a_directory_that_is_moved_under_the_run(tmp_path, data_dir, replaced):
             if replaced:
                 (tmp_path / 'run').mkdir()
 
-    with messages.raises(f'^{tmp_path}/run {messages.MOVED}: put it back'):
+    with messages.raises(f'^{tmp_path}/run {messages.MOVED}: if it was moved, put it back'):
         train(tmp_path / 'run', data_dir, 50, after_step=move, save_checkpoint_steps=4)
     assert_saved(tmp_path / 'aside', 4)
     assert not (tmp_path / 'run').exists() or os.listdir(str(tmp_path / 'run')) == []

@@ -64,7 +64,8 @@ def listed_checkpoints(directory, last=None):
       last: a path to append, listed or not.
     """
     state = _state(directory)
-    paths = [path for path in (state.all_model_checkpoint_paths if state else []) if path != last]
+    known = state.all_model_checkpoint_paths if state else reversed(candidates(directory))
+    paths = [path for path in known if path != last]
     return [
         path
         for path in paths + [last]

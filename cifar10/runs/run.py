@@ -12,6 +12,8 @@ from cifar10.errors import UserError
 from cifar10.runs import checkpoint, run_record
 from cifar10.system import directories
 
+# TensorFlow leaves such a file when the disk is full, or the process is killed.
+_UNFINISHED = re.compile(r'model\.ckpt-.*\.tempstate\d+')
 _RUN_FILE = re.compile(r'checkpoint|model\.ckpt-.*|events\..*|run\.json')
 
 
@@ -137,6 +139,9 @@ def open_run(train_dir, record, fresh=False):
             resumed = None
         if resumed:
             record = run_record.check_resumable(train_dir, record)
+        for name in checkpoint.file_names(train_dir):
+            if _UNFINISHED.fullmatch(name):
+                os.remove(os.path.join(train_dir, name))
         try:
             yield Run(lock, train_dir, record, resumed)
         finally:

@@ -146,7 +146,7 @@ class Lock:
         """Raise UserError if the directory has been moved, removed or replaced."""
         if self._directory is not None and not _is_at(self._path, self._directory):
             raise UserError(
-                f'{self._path} has been moved or removed: put it back, and start again; the saved files are intact'
+                f'{self._path} has been moved or removed: if it was moved, put it back; then start again'
             )
 
 

@@ -1,6 +1,7 @@
 """Start of the scripts: missing packages, closed pipes, a quiet import of TensorFlow."""
 
 import contextlib
+import errno
 import gc
 import importlib.util
 import io
@@ -54,13 +55,15 @@ def _capture_stderr():
 
 
 class _Stdout(io.FileIO):
-    """Standard output; a closed pipe, such as `| head`, counts as a signal instead of an error."""
+    """Standard output; its end counts as a signal, such as that of `| head` or of a terminal."""
 
     def write(self, content):
         """Write bytes; return the number of written bytes."""
         try:
             return super().write(content)
-        except BrokenPipeError:
+        except OSError as error:
+            if error.errno not in (errno.EPIPE, errno.EIO):  # EIO: the terminal is closed.
+                raise
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, self.fileno())
             os.close(null)

@@ -1,6 +1,7 @@
 """Runs resumed, moved aside or refused; the best checkpoint: replaced by a better one, recorded,
 always intact."""
 
+import dataclasses
 import glob
 import json
 import os
@@ -9,9 +10,13 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
+from cifar10 import training
+from cifar10.config import CLASSIC, RunSettings
+from cifar10.data import dataset
 from cifar10.runs import checkpoint, run, run_record
 from cifar10.runs.run import open_run
 from cifar10.system import directories
+from scripts import cifar10_train
 from tests.helpers import messages
 from tests.helpers.small_run import assert_saved, job, train
 
@@ -95,6 +100,26 @@ def test_a_run_is_resumed_from_the_newest_intact_checkpoint(tmp_path, data_dir, 
     assert f'{tmp_path}/model.ckpt-2 is missing. Using {tmp_path}/model.ckpt-1\n' in output
     assert messages.resuming(tmp_path, 1) in output
     assert_saved(tmp_path, 4)
+
+
+def test_leftovers_of_a_full_disk_are_removed(tmp_path, data_dir):
+    train(tmp_path, data_dir, 1)
+    for name in ('model.ckpt-7.data-00000-of-00001.tempstate123', 'notes.tempstate1'):
+        (tmp_path / name).write_text('x')
+    train(tmp_path, data_dir, 2)
+    assert [path.name for path in tmp_path.glob('*tempstate*')] == ['notes.tempstate1']
+
+
+def test_a_complete_run_is_not_trained_again(tmp_path, data_dir, capsys):
+    """Also by train() itself, as in a notebook."""
+    data = dataset.read(data_dir)
+    hparams = dataclasses.replace(CLASSIC, batch_size=8)
+    complete = training.Job(data, hparams, settings=RunSettings(max_steps=1, eval_every=0))
+    for _ in range(2):
+        with open_run(str(tmp_path), complete.record) as opened:
+            cifar10_train.train(complete, opened)
+    assert capsys.readouterr().out.endswith(messages.nothing_to_do(1))
+    assert checkpoint.read_latest(str(tmp_path)).step == 1
 
 
 def test_a_checkpoint_of_another_network(tmp_path, data_dir):

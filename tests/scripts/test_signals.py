@@ -1,8 +1,11 @@
 """Signals and closed pipes in every phase of the scripts."""
 
 import os
+import pty
 import re
 import signal
+import sys
+import threading
 import time
 
 import pytest
@@ -88,13 +91,13 @@ def test_where_there_is_nothing_to_save(tmp_path, data_dir):
 
 
 def test_a_second_signal_at_once(tmp_path, data_dir):
-    """The process has no time to handle the first one."""
+    """The process ends, whether it has saved or not; there is an intact checkpoint."""
     process = programs.start('cifar10_train', *faults.job(data_dir, tmp_path))
     faults.read_until(process, ': step 3,')
     faults.send(process, signal.SIGHUP)
     process.send_signal(signal.SIGINT)
     _assert_interrupted(process, signal.SIGINT)
-    assert checkpoint.read_latest(str(tmp_path)) is None
+    assert checkpoint.read_latest(str(tmp_path)).step >= 0
 
 
 def test_nobody_reads_the_output(tmp_path, data_dir):
@@ -128,3 +131,21 @@ def test_nobody_reads_the_output_of_the_others(tmp_path, data_dir):
         process.stdout.close()
     for process in processes:
         assert faults.end(process) == (128 + signal.SIGPIPE, '', '')
+
+
+def test_a_closed_terminal(tmp_path, data_dir):
+    """The last step is saved, although the output fails."""
+    pid, terminal = pty.fork()
+    if not pid:
+        command = faults.job(data_dir, tmp_path / 'run')
+        os.execv(sys.executable, [sys.executable, programs.path('cifar10_train'), *command])
+    deadline = threading.Timer(programs.DEADLINE_SECS, os.kill, (pid, signal.SIGKILL))
+    deadline.start()
+    shown = b''
+    while b': step 5,' not in shown:
+        shown += os.read(terminal, 4096)
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    deadline.cancel()
+    assert (os.WIFEXITED(status), os.WEXITSTATUS(status)) == (True, 0)
+    assert checkpoint.read_latest(str(tmp_path / 'run')).step >= 5
