@@ -6,7 +6,9 @@ import re
 import sys
 
 # TensorFlow puts these lines before the message of an operation.
-_PLACE = re.compile(r"(?s)Graph execution error:.*\nNode: '[^\n]*\n|From /job:[^\n]*\n")
+_PLACE = re.compile(
+    r"(?s)Graph execution error:\n\n(Detected at.*\nNode: '[^\n]*\n)?|From /job:[^\n]*\n"
+)
 
 
 class UserError(Exception):

@@ -61,3 +61,10 @@ def _error_of(build):
 )
 def test_the_cause_in_one_line(error, reason):
     assert errors.reason(error) == reason
+
+
+def test_an_error_without_its_place():
+    """As of a variable of TensorFlow 1."""
+    message = 'Graph execution error:\n\nAttempting to use uninitialized value w\n\t [[{{node w}}]]'
+    error = tf.errors.FailedPreconditionError(None, None, message)
+    assert errors.reason(error) == 'Attempting to use uninitialized value w'

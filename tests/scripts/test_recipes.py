@@ -27,7 +27,7 @@ def test_a_recipe_is_resumed_and_ends(tmp_path, data_dir):
         status, stdout, stderr = programs.call('cifar10_multi_gpu_train', *args, *RECIPE, *extra)
         assert (status, stderr) == (0, '')
         outputs.append(stdout)
-    assert [messages.log_steps(output) for output in outputs] == [['2', '4'], ['6', '8', '10']]
+    assert [messages.log_steps(output) for output in outputs] == [['0', '2', '4'], ['6', '8', '10']]
     assert 'End: step 4, epoch 0.2\n' in outputs[0] and 'End: step 10, epoch 0.5\n' in outputs[1]
     assert run_record.read_hparams(str(tmp_path)) == dataclasses.replace(
         FAST,
@@ -43,6 +43,6 @@ def test_a_recipe_is_resumed_and_ends(tmp_path, data_dir):
     }
     rates = [value for _, tag, value in written if tag == 'learning_rate']
     expected = 0.00625 * np.interp(
-        np.array([0.5, 1.5, 3.5, 4.5, 5.5, 7.5, 9.5]) * 16 / 300, [0, 0.1, 0.5], [0, 1, 0]
+        np.array([0.5, 2.5, 3.5, 4.5, 6.5, 8.5, 9.5]) * 16 / 300, [0, 0.1, 0.5], [0, 1, 0]
     )
     np.testing.assert_allclose(rates, expected, rtol=1e-5)
