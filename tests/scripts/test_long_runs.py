@@ -30,7 +30,7 @@ def test_a_trainer_does_not_grow(tmp_path, data_dir):
         r': step \d+, loss = ',
         deadline_secs=1120,
     )
-    assert len(samples) == 399
+    assert len(samples) == 400
     long_runs.assert_flat(samples, 40)
 
 
