@@ -34,10 +34,10 @@ def should_trigger(step, last_triggered_step, every_n_steps):
 
 
 class StopOnSignalHook(tf.train.SessionRunHook):
-    """Hook that requests a stop after a signal. TensorFlow has none.
+    """Hook that requests a stop after a signal.
 
-    The other hooks then save and evaluate the last step. Before the first step it raises
-    SignalInterrupt, because there is nothing to save.
+    TensorFlow has none. A trainer that is stopped saves and evaluates its last step. Before the
+    first step, the hook raises SignalInterrupt, because there is nothing to save.
     """
 
     def __init__(self, stop_request):
@@ -89,8 +89,9 @@ class QueueFillHook(tf.train.SessionRunHook):
 class ReplayHook(tf.train.SessionRunHook):
     """Hook that skips the batches of the steps before the first step of the session.
 
-    The seed of a deterministic run fixes the sequence of the batches, so the run continues with its
-    next batch. TensorFlow has none: it does not save the state of an input.
+    A resumed deterministic run is equal to the uninterrupted one, bit for bit. Its seed fixes the
+    sequence of the batches, so it must continue with the next batch. TensorFlow has no such hook:
+    it does not save the state of an input.
     """
 
     def __init__(self, queue, batches_per_step, step, stop_request, report_progress=None):
@@ -149,9 +150,9 @@ class SummaryHook(tf.train.SummarySaverHook):
 class LoggingHook(tf.train.SessionRunHook):
     """Hook that prints the books' log line, with epoch and time left.
 
-    The first step of a run gives two lines: `step 0` has the loss of the initial weights, as in the
-    books. Later lines come every `log_frequency` steps and at the end. Their throughput includes
-    all work since the previous line. tf.train.LoggingTensorHook prints only tensors.
+    The first step of a run prints `step 0`, with the loss of the initial weights, as in the books.
+    Later lines come every `log_frequency` steps and at the end. Their throughput includes all work
+    since the previous line. tf.train.LoggingTensorHook prints only tensors.
 
     The hook also writes what tf.train.SummarySaverHook lacks: epoch and rates at the steps of its
     summaries, and all summaries of the last step.
@@ -255,8 +256,8 @@ def _sec_per_step(before, now):
 class SaveListener(tf.train.CheckpointSaverListener):
     """Listener that checks a run before each checkpoint.
 
-    tf.train.CheckpointSaverHook would make a moved directory again, and save variables that are not
-    finite.
+    A moved directory ends the run, and values that are not finite are never saved.
+    tf.train.CheckpointSaverHook would make the directory again, and save such values.
     """
 
     def __init__(self, run):

@@ -161,7 +161,8 @@ def read_latest(directory):
         return ckpt
     if before or os.path.exists(state_file):
         raise UserError(
-            f'{". ".join(problems)}. There is no other intact checkpoint: put back a copy of one, or use another directory'
+            f'{". ".join(problems)}. There is no other intact checkpoint',
+            'put back a copy of one, or use another directory',
         )
     return None
 

@@ -138,8 +138,8 @@ def check_classes(directory, class_names):
     if recorded and class_names and recorded != list(class_names):
         raise UserError(
             f'The run in {directory} was trained on other classes ({dataset.format_class_names(recorded)}) than those of '
-            f'the data ({dataset.format_class_names(class_names)}): give its data, or the directory '
-            'of another run'
+            f'the data ({dataset.format_class_names(class_names)})',
+            'give its data, or the directory of another run',
         )
 
 

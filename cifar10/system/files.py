@@ -14,7 +14,7 @@ from cifar10.errors import UserError
 def check_name(path):
     """Raise UserError if `path` is a remote path of TensorFlow."""
     if '://' in path:
-        raise UserError(f'{path} is not a local path: give a local one')
+        raise UserError(f'{path} is not a local path', 'give a local one')
 
 
 def digest(path, algorithm):
@@ -56,7 +56,8 @@ def check_writable(path):
             pass
     except OSError as error:
         raise UserError(
-            f'Cannot write {path} ({error.strerror}): name a file in an existing, writable directory'
+            f'Cannot write {path} ({error.strerror})',
+            'name a file in an existing, writable directory',
         )
 
 
