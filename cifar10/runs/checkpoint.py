@@ -57,7 +57,8 @@ def latest_checkpoint(directory):
 def listed_checkpoints(directory, last=None):
     """Return the paths of the listed checkpoints that exist in the directory, oldest first.
 
-    A saver deletes old checkpoints. So the best checkpoint and other directories are omitted.
+    Without a list, all checkpoints count as listed. A saver deletes old checkpoints. So the best
+    checkpoint and other directories are omitted.
 
     Args:
       directory: the directory.
