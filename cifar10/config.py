@@ -296,7 +296,6 @@ class RunLength(NamedTuple):
     examples_per_step: int  # of all towers
     examples_per_epoch: int
     last_step: float = math.inf
-    steps_per_execution: int = 1  # per session.run of the train op
     batches_per_step: int = 1
 
     def epoch_at(self, step):

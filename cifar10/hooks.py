@@ -94,20 +94,17 @@ class ReplayHook(tf.train.SessionRunHook):
     it does not save the state of an input.
     """
 
-    def __init__(self, queue, batches_per_step, step, stop_request, report_progress=None):
+    def __init__(self, queue, batches_per_step, stop_request):
         """Make the hook.
 
         Args:
           queue: the prefetch queue.
           batches_per_step: the number of batches to skip per step; 0 if the run is not
             deterministic.
-          step: a scalar, the number of steps before the session.
           stop_request: a signals.StopRequest; its signal ends the replay.
-          report_progress: a function to call every two seconds, or None.
         """
-        self._queue, self._batches_per_step, self._step = queue, batches_per_step, step
+        self._queue, self._batches_per_step = queue, batches_per_step
         self._stop_request = stop_request
-        self._report_progress = report_progress or (lambda: None)
 
     def begin(self):
         """Add an operation that removes a batch. Earlier operations keep their seeds."""
@@ -119,11 +116,10 @@ class ReplayHook(tf.train.SessionRunHook):
         """Skip the batches, until a signal or an error of the input; print the progress."""
         if not self._batches_per_step:
             return
-        steps, next_print = int(session.run(self._step)), time.monotonic()
+        steps, next_print = int(session.run(tf.train.get_global_step())), time.monotonic()
         for step in range(steps):
             if time.monotonic() >= next_print:
                 print(f'Replaying the input of {steps} steps: {100 * step // steps}%')
-                self._report_progress()
                 next_print = time.monotonic() + _REPLAY_PRINT_SECS
             for _ in range(self._batches_per_step):
                 if self._stop_request.received_signal:
@@ -190,9 +186,10 @@ class LoggingHook(tf.train.SessionRunHook):
     def before_run(self, run_context):
         """Request step and loss; at the last step also the summaries."""
         fetches = {'step': self._step.global_step, 'loss': self._step.loss}
-        next_step = self.global_step + self._run_length.steps_per_execution
         is_due = self._summary_hook is not None and self._summary_hook.is_due
-        is_last = self._summary_hook is not None and next_step >= self._run_length.last_step
+        is_last = (
+            self._summary_hook is not None and self.global_step + 1 >= self._run_length.last_step
+        )
         self._writes_rates = is_due or is_last
         if is_last and not is_due:
             fetches['summary'] = self._step.summary_op
@@ -325,18 +322,16 @@ class ProfilerHook(tf.train.SessionRunHook):
     tf.train.ProfilerHook traces again and again, and takes the step before the update.
     """
 
-    def __init__(self, step, run, run_length, profile_step):
+    def __init__(self, step, run, profile_step):
         """Make the hook.
 
         Args:
           step: a training.Step.
           run: a Run.
-          run_length: a RunLength.
           profile_step: the global step to trace; None traces none.
         """
         self._fetches = step.global_step
         self._run = run
-        self._steps_per_execution = run_length.steps_per_execution
         self._profile_step = profile_step
 
     def after_create_session(self, session, coord):
@@ -346,9 +341,7 @@ class ProfilerHook(tf.train.SessionRunHook):
 
     def before_run(self, run_context):
         """Request a trace if the step is next."""
-        self._is_tracing = (
-            self._is_pending and self._step + self._steps_per_execution >= self._profile_step
-        )
+        self._is_tracing = self._is_pending and self._step + 1 >= self._profile_step
         return tf.train.SessionRunArgs(
             self._fetches, options=TRACE_OPTIONS if self._is_tracing else None
         )

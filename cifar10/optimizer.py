@@ -102,13 +102,22 @@ def create(learning_rate, hparams):
     raise ValueError(f'Unknown optimizer: {hparams.optimizer}')
 
 
-def train_op(opt, gradients, global_step, run_length, hparams):
-    """Return an op that applies the gradients, then updates the moving averages of all variables.
+def moving_averages(global_step, run_length, hparams):
+    """Return the tf.train.ExponentialMovingAverage of the variables.
 
     The decay is min(d, (1 + step) / (10 + step)). Here, step is the global step after the update,
     and d is moving_average_decay. If moving_average_fraction is not 0, d is 1 - 1 /
     (moving_average_fraction * steps of the run). The averages then cover the same fraction of a run
     of any length.
+    """
+    decay = hparams.moving_average_decay
+    if hparams.moving_average_fraction:
+        decay = max(0.0, 1 - 1 / (hparams.moving_average_fraction * num_steps(run_length, hparams)))
+    return tf.train.ExponentialMovingAverage(decay, global_step)
+
+
+def train_op(opt, gradients, global_step, run_length, hparams):
+    """Return an op that applies the gradients, then updates the moving averages of all variables.
 
     Args:
       opt: a tf.train.Optimizer.
@@ -120,9 +129,6 @@ def train_op(opt, gradients, global_step, run_length, hparams):
     Returns:
       The train op.
     """
-    decay = hparams.moving_average_decay
-    if hparams.moving_average_fraction:
-        decay = max(0.0, 1 - 1 / (hparams.moving_average_fraction * num_steps(run_length, hparams)))
     # The weight decay losses must read the weights before the update. No gradient depends on these
     # losses, so only this control dependency orders them.
     with tf.name_scope('update'), tf.control_dependencies(tf.get_collection('losses')):
@@ -130,5 +136,5 @@ def train_op(opt, gradients, global_step, run_length, hparams):
     with tf.name_scope('moving_averages'), tf.control_dependencies([update]), tf.device(
         placement.first_input_device
     ):
-        averages = tf.train.ExponentialMovingAverage(decay, global_step)
+        averages = moving_averages(global_step, run_length, hparams)
         return averages.apply(tf.trainable_variables())

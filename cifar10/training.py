@@ -39,7 +39,6 @@ class Job(NamedTuple):
     mode: Optional[str] = None  # of a cluster, one of distributed.cluster.MODES
     # In a cluster, a step uses the batches of several workers, or several batches of one worker.
     batches_per_tower: int = 1  # batches per step for each tower of this process
-    steps_per_execution: int = 1  # steps per session run of the train op
 
     @property
     def num_examples(self):
@@ -75,7 +74,6 @@ class Job(NamedTuple):
             self.hparams.batch_size * batches_per_step,
             self.num_examples,
             batches_per_step=batches_per_step,
-            steps_per_execution=self.steps_per_execution,
         )
         return endless._replace(
             last_step=min(self.settings.max_steps, optimizer.num_steps(endless, self.hparams))
@@ -223,38 +221,73 @@ def session(job, run, step, saver, queue):
       UserError: the checkpoint does not fit, training diverges, or a hook raises it.
     """
     stop_request = signals.StopRequest()
-    last_step = job.run_length.last_step
-    evaluation = EvalHook(step, run, job.dataset.test, job.settings, job.devices[0])
-    scaffold = tf.train.Scaffold(saver=saver)
+    session_hooks, finish = hooks_and_finish(job, run, step, saver, queue, stop_request)
     creator = tf.train.ChiefSessionCreator(
-        scaffold, '', job.session_config, checkpoint_filename_with_path=run.restored_path(saver)
+        tf.train.Scaffold(saver=saver),
+        '',
+        job.session_config,
+        checkpoint_filename_with_path=run.restored_path(saver),
     )
-    session_hooks = [  # TensorFlow calls them in this order, before and after each step.
-        # Stop after the last step.
-        tf.train.StopAtStepHook(last_step=last_step),
-        # Before the first step, fill the shuffle queue, and show the progress.
-        hooks.QueueFillHook(stop_request),
-        # In a deterministic run, skip the batches of the steps before the checkpoint.
-        hooks.ReplayHook(queue, job.replayed_batches, tf.train.get_global_step(), stop_request),
-        # Stop at a loss or gradient that is not finite, before a hook prints or saves it.
-        *nan_hooks(step),
-        # Print log lines; write summaries, checkpoints and a trace.
-        *output_hooks(job, run, step, saver),
-        # Evaluate every `eval_every` steps.
-        evaluation,
-        # Stop after a signal.
-        hooks.StopOnSignalHook(stop_request),
-    ]
     with translate_divergence(run), stop_request, tf.train.MonitoredSession(
         creator, session_hooks, stop_grace_period_secs=10
     ) as monitored:
         yield monitored
-    evaluation.evaluate_last()
-    if not stop_request.received_signal:
-        tensorboard.write(run.summary_writer, [tensorboard.run_end_summary()], last_step)
+    finish()
 
 
-def nan_hooks(step):
+def hooks_and_finish(job, run, step, saver, queue, stop_request):
+    """Return the hooks of a training session, and the function to call after it.
+
+    All workers of a cluster have these hooks, too, apart from those that are marked "chief only".
+    For the arguments, see `session`: `run` is None for a worker that is not the chief.
+
+    Returns:
+      hooks: a list of tf.train.SessionRunHooks.
+      finish: a function without arguments, which evaluates the last checkpoint.
+    """
+    settings, run_length = job.settings, job.run_length
+    writer = run and run.summary_writer
+    summaries = run and hooks.SummaryHook(
+        settings.save_summaries_steps, summary_writer=writer, summary_op=step.summary_op
+    )
+    evaluation = run and EvalHook(step, run, job.dataset.test, settings, job.devices[0])
+    session_hooks = [  # TensorFlow calls them in this order, before and after each step.
+        # Stop after the last step.
+        tf.train.StopAtStepHook(last_step=run_length.last_step),
+        # Before the first step, fill the shuffle queue, and show the progress.
+        hooks.QueueFillHook(stop_request),
+        # In a deterministic run, skip the batches of the steps before the checkpoint.
+        hooks.ReplayHook(queue, job.replayed_batches, stop_request),
+        # Stop at a loss or gradient that is not finite, before a hook prints or saves it.
+        *_nan_hooks(step),
+        # Chief only: write summaries.
+        summaries,
+        # Print log lines. The chief also writes what the summaries of TensorFlow lack.
+        hooks.LoggingHook(step, run_length, settings, writer, summaries),
+        # Chief only: save checkpoints, also of the initial weights, and the graph for TensorBoard.
+        run and _saver_hook(run, saver, settings),
+        # Chief only: trace a step.
+        run and hooks.ProfilerHook(step, run, settings.profile_step),
+        # Chief only: evaluate every `eval_every` steps.
+        evaluation,
+        # Stop after a signal.
+        hooks.StopOnSignalHook(stop_request),
+    ]
+
+    def finish():
+        if run:
+            evaluation.evaluate_last()
+            if not stop_request.received_signal:
+                end = tensorboard.run_end_summary()
+                tensorboard.write(writer, [end], run_length.last_step)
+
+    if run:
+        start = tensorboard.run_start_summaries(run.plan, run.record)
+        tensorboard.write(writer, start, run.saved_step)
+    return [hook for hook in session_hooks if hook], finish
+
+
+def _nan_hooks(step):
     """Return the hooks that stop training at a loss or gradient that is not finite.
 
     Max pooling on the CPU ignores NaN, so a gradient can be wrong although the loss is finite.
@@ -266,31 +299,18 @@ def nan_hooks(step):
     ]
 
 
-def output_hooks(job, run, step, saver):
-    """Return the hooks that print and write; see `session`."""
-    settings, run_length, writer = job.settings, job.run_length, run.summary_writer
-    start = tensorboard.run_start_summaries(run.plan, run.record)
-    tensorboard.write(writer, start, run.saved_step)
-    # TensorFlow compares the interval with the steps after one more step.
-    interval = max(1, settings.save_summaries_steps - run_length.steps_per_execution + 1)
-    summaries = hooks.SummaryHook(interval, summary_writer=writer, summary_op=step.summary_op)
-    save = tf.train.CheckpointSaverHook(
+def _saver_hook(run, saver, settings):
+    """Return the tf.train.CheckpointSaverHook of a run."""
+    hook = tf.train.CheckpointSaverHook(
         run.directory,
         save_steps=settings.save_checkpoint_steps,
         saver=saver,
         listeners=[hooks.SaveListener(run)],
     )
-    if hasattr(save, '_set_steps_per_run'):
+    if hasattr(hook, '_set_steps_per_run'):
         # Otherwise TensorFlow 2 reads the step in a session run of its own after each step.
-        save._set_steps_per_run(1)
-    return [
-        summaries,
-        # The log line. It also writes what the summaries of TensorFlow lack.
-        hooks.LoggingHook(step, run_length, settings, writer, summaries),
-        # It also saves the initial weights, as step 0, and writes the graph for TensorBoard.
-        save,
-        hooks.ProfilerHook(step, run, run_length, settings.profile_step),
-    ]
+        hook._set_steps_per_run(1)
+    return hook
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ selects synchronous updates, all-reduce, asynchronous updates or averaging of we
 import contextlib
 import os
 import sys
+import time
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
@@ -47,34 +48,38 @@ from cifar10 import (
     training,
 )
 from cifar10.cli import data_flags, training_job
-from cifar10.distributed import parameter_server, server
+from cifar10.distributed import allreduce, asynchronous, averaging, server, session, synchronous
 from cifar10.distributed.cluster import EVALUATOR
-from cifar10.distributed.task_context import TaskContext
-from cifar10.distributed.worker import Worker
 from cifar10.input import Shard
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
 from cifar10.system import machine
 
 FLAGS = flags.FLAGS
+MODES = {
+    'sync': synchronous,
+    'async': asynchronous,
+    'average': averaging,
+    'allreduce': allreduce,
+}
 
 
-def train(job, run, worker):
-    """Train the towers of one worker.
+def train(worker, run):
+    """Train the towers of one worker, and end the process.
 
     Args:
-      job: a training.Job.
+      worker: a session.Worker.
       run: the Run of the chief; None for the other workers, which write no files.
-      worker: a Worker that has joined the cluster.
-
-    Returns:
-      The signal that has stopped the chief, or None.
     """
+    job, task, mode = worker.job, worker.task, MODES[worker.strategy.mode]
     hparams, settings, run_length = job.hparams, job.settings, job.run_length
-    if run and training.is_complete(job, run):
-        return None
-    with tf.Graph().as_default(), tf.device(worker.device):
-        training.set_seed(settings, worker.first_step, worker.task.index)
+    device = (
+        task.device
+        if worker.strategy.owns_variables
+        else server.device_setter(worker.cluster, task)
+    )
+    with tf.Graph().as_default(), tf.device(device):
+        training.set_seed(settings, checkpoint.newest_step(FLAGS.train_dir), task.index)
         model.set_num_sub_batches(job.num_sub_batches)
         images, labels = cifar10_input.distorted_inputs(
             job.dataset, hparams.batch_size, job.input_settings
@@ -86,91 +91,90 @@ def train(job, run, worker):
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, run_length, hparams)
         opt = optimizer.create(learning_rate, hparams)
-        with worker.variable_scope():
+        with mode.variable_scope(worker):
             losses, tower_grads = multi_gpu.tower_gradients(
                 job.devices, batches, opt, job.dataset.num_classes, hparams
             )
-        gradients = multi_gpu.average_gradients(tower_grads)
-        update = worker.update(
-            gradients,
-            learning_rate,
-            lambda gradients: optimizer.train_op(opt, gradients, global_step, run_length, hparams),
-        )
+        update = mode.update(worker, opt, multi_gpu.average_gradients(tower_grads))
         first_images, _ = batches[0]
         summary_op = summaries.training(
             first_images, losses, learning_rate, update.gradients, update.summaries
         )
         saver = tf.train.Saver(max_to_keep=settings.max_to_keep, save_relative_paths=True)
-        with tf.device(worker.task.device):  # The average of the losses is not shared.
-            step = training.Step(update.train_op, losses, gradients, summary_op)
-        return worker.train(run, step, saver, queue)
+        with tf.device(task.device):  # The average of the losses is not shared.
+            step = training.Step(update.train_op, losses, update.gradients, summary_op)
+        with session.session(worker, run, step, saver, queue, update) as monitored:
+            while not monitored.should_stop():
+                monitored.run(step.train_op)
 
 
-def evaluate(cluster, timeouts):
+def evaluate():
     """Evaluate new checkpoints until the run ends; write summaries to TRAIN_DIR/eval."""
-    # The chief may first resume or move aside an older run in this directory.
-    server.wait_for_chief(cluster, timeouts.connect)
+    # The chief may first resume or move aside an older run in this directory, and then saves.
+    deadline = time.monotonic() + FLAGS.connect_timeout_secs
+    first = checkpoint.fingerprint(FLAGS.train_dir)
+    print(f'Waiting for a new checkpoint in {FLAGS.train_dir}')
+    while checkpoint.fingerprint(FLAGS.train_dir) == first and time.monotonic() < deadline:
+        time.sleep(server.POLL_SECS)
     evaluator = evaluation.Evaluator(data_flags.dataset_from_flags().test)
     checkpoints = evaluation.checkpoints_iterator(FLAGS.train_dir)
     evaluation.evaluate_checkpoints(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
 
 
-def main():
-    """Run the task: parameter server, evaluator or worker."""
-    cluster, task = cluster_flags.cluster_from_flags()
-    timeouts = cluster_flags.timeouts_from_flags()
-    if task.job_name == EVALUATOR:
-        evaluate(cluster, timeouts)
-        return
-    if task.job_name == 'ps':
-        threads = training.requested_threads(training_flags.settings_from_flags())
-        config = machine.session_config(['/cpu:0'], threads)
-        parameter_server.serve(TaskContext(cluster, task, config, timeouts))
-        return
+def serve(cluster, task, timeouts):
+    """Run a parameter server until all workers have ended."""
+    threads = training.requested_threads(training_flags.settings_from_flags())
+    target = server.start(cluster, task, machine.session_config(['/cpu:0'], threads))
+    watchdog = server.Watchdog(
+        cluster, task, timeouts, lambda: checkpoint.has_ended(FLAGS.train_dir)
+    )
+    server.serve(target, cluster, task, watchdog)
+
+
+def work(cluster, task, timeouts):
+    """Run a worker until the last checkpoint is saved."""
     strategy = cluster_flags.strategy_from_flags(cluster)
     job = training_job.job_from_flags(
         FLAGS.num_gpus,
         FLAGS.devices_per_tower,
         FLAGS.variable_strategy,
-        resumes=task.is_chief,
         shard=Shard(task.index, strategy.num_workers),
         mode=strategy.mode,
         batches_per_tower=strategy.batches_per_tower,
-        steps_per_execution=strategy.steps_per_execution,
-    )
-    worker = Worker(
-        TaskContext(cluster, task, job.session_config, timeouts),
-        strategy,
-        job,
-        adopted_hparams=['warmup_epochs'] if FLAGS.warmup_epochs is None else [],
     )
 
-    def attempt(is_first):
-        # A later attempt must not move aside the run of this process.
-        starts_new_run = FLAGS.fresh and is_first
-        with (
-            open_run(FLAGS.train_dir, job.record, fresh=starts_new_run)
-            if task.is_chief
-            else contextlib.nullcontext()
-        ) as run:
-            has_joined = worker.join(
-                run.saved_step if run else 0,
-                starts_new_run,
-                has_ended=lambda: (
-                    not FLAGS.fresh
-                    and checkpoint.has_ended(FLAGS.train_dir, job.run_length.last_step)
-                ),
-            )
-            if not has_joined:
-                return None
-            if is_first:
-                cluster_line = training_job.describe_cluster(cluster, task, strategy)
-                plan = training_job.print_plan(worker.job, worker.first_step, cluster_line)
-                if run:
-                    run.plan = plan
-            return train(worker.job, run, worker)
+    def has_ended():
+        return not FLAGS.fresh and checkpoint.has_ended(FLAGS.train_dir, job.run_length.last_step)
 
-    worker.run_with_recovery(attempt)
+    if has_ended():
+        print(f'Nothing to do: the run ends at step {job.run_length.last_step}')
+        return
+    target = server.start(cluster, task, job.session_config)
+    watchdog = server.Watchdog(cluster, task, timeouts, has_ended)
+    worker = session.Worker(cluster, task, strategy, job, target, watchdog)
+    with (
+        open_run(FLAGS.train_dir, job.record, fresh=FLAGS.fresh)
+        if task.is_chief
+        else contextlib.nullcontext()
+    ) as run:
+        cluster_line = training_job.describe_cluster(cluster, task, strategy)
+        plan = training_job.print_plan(job, run.saved_step if run else 0, cluster_line)
+        if run:
+            run.plan = plan
+        server.wait_for(cluster, worker.needed_tasks)
+        train(worker, run)
+
+
+def main():
+    """Run the task: parameter server, evaluator or worker."""
+    cluster, task = cluster_flags.cluster_from_flags()
+    timeouts = FLAGS.connect_timeout_secs, FLAGS.stall_timeout_secs
+    if task.job_name == EVALUATOR:
+        evaluate()
+    elif task.job_name == 'ps':
+        serve(cluster, task, timeouts)
+    else:
+        work(cluster, task, timeouts)
 
 
 if __name__ == '__main__':

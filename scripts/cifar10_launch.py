@@ -5,8 +5,7 @@
   cifar10_launch.py --num_ps=0 --num_workers=2 -- --max_steps=1000
 
 The flags after -- are flags of cifar10_distributed_train.py, for every task. Each line of output
-begins with the name of a task. Without parameter servers, the workers train with an all-reduce, and
-all restart if one is lost.
+begins with the name of a task. Without parameter servers, the workers train with an all-reduce.
 
 After Ctrl-C, the chief (worker 0) saves a checkpoint. A second Ctrl-C ends all tasks at once.
 """
@@ -35,7 +34,7 @@ def define_flags():
     data_flags.define_integer('num_ps', 1, 'Number of parameter servers; 0 for allreduce.', 0, 64)
     data_flags.define_integer('num_workers', 2, 'Number of workers.', 1, 64)
     data_flags.define_integer(
-        'max_restarts', 3, 'Maximum number of restarts in the whole launch.', 0, 10**6
+        'max_restarts', 3, 'Maximum number of restarts because of one task.', 0, 10**6
     )
 
 
@@ -47,9 +46,7 @@ def main(*trainer_flags):
         )
     trainer = os.path.join(os.path.dirname(os.path.realpath(__file__)), TRAINER)
     command = cluster_flags.TrainerCommand([sys.executable, trainer], list(trainer_flags))
-    return launcher.Launcher(
-        command, FLAGS.num_ps, FLAGS.num_workers, command.num_gpus, FLAGS.max_restarts
-    ).run()
+    return launcher.Launcher(command, FLAGS.num_ps, FLAGS.num_workers, FLAGS.max_restarts).run()
 
 
 ARGUMENTS = program.start(

@@ -13,7 +13,6 @@ from cifar10.distributed.cluster import (
     Cluster,
     Strategy,
     Task,
-    Timeouts,
     from_tf_config,
 )
 from cifar10.errors import UserError
@@ -28,6 +27,7 @@ _FLAGS_OF_MODES = {
 }
 _TASK_FLAG = re.compile('--?(ps_hosts|worker_hosts|job_name|task_index)(=.*)?', re.DOTALL)
 _FRESH = re.compile('--?(no)?fresh(=.*)?')
+_MODE = re.compile(r'(?:^|\s)--?mode[= ](\w+)(?!\S)')
 _NUM_GPUS = re.compile(r'(?:^|\s)--?num_gpus[= ]([1-9]\d*)(?!\S)')
 
 
@@ -74,14 +74,13 @@ def define():
             'connect_timeout_secs',
             300,
             1,
-            'Seconds to wait until the task has joined the others, and then until its first update, before exit status 75. '
-            'Without any answer from the chief, a task waits three times as long and exits with status 1.',
+            'Seconds to the first step, before exit status 75.',
         ),
         (
             'stall_timeout_secs',
             120,
             1,
-            'Seconds to wait for each further update, before exit status 75.',
+            'Seconds to each further step, before exit status 75.',
         ),
     ]:
         data_flags.define_integer(name, default, description, lower_bound)
@@ -163,17 +162,12 @@ def strategy_from_flags(cluster):
             f'--replicas_to_aggregate={strategy.replicas_to_aggregate} is more than the {strategy.num_workers} workers',
             'give at most their number',
         )
-    if FLAGS.deterministic and (mode == 'async' or strategy.num_aggregated < strategy.num_workers):
+    if FLAGS.deterministic and mode != 'allreduce':
         raise UserError(
-            '--mode=async and --replicas_to_aggregate make the order of the gradients random',
-            'leave them out, or leave out --deterministic',
+            f'--deterministic does not work with --mode={mode}',
+            'leave it out, or train without parameter servers',
         )
     return strategy
-
-
-def timeouts_from_flags():
-    """Return the Timeouts of the flags."""
-    return Timeouts(FLAGS.connect_timeout_secs, FLAGS.stall_timeout_secs)
 
 
 class TrainerCommand:
@@ -181,6 +175,7 @@ class TrainerCommand:
 
     Attributes:
       num_gpus: the number of GPUs of each worker.
+      is_async: True for --mode=async.
     """
 
     def __init__(self, trainer, trainer_flags):
@@ -198,8 +193,10 @@ class TrainerCommand:
                 raise UserError(f'{flag} is set by the launcher, for each task', 'leave it out')
         self._trainer, self._trainer_flags = trainer, trainer_flags
         # The last flag is valid. The trainer rejects malformed numbers.
-        numbers = _NUM_GPUS.findall(' '.join(trainer_flags))
+        text = ' '.join(trainer_flags)
+        numbers, modes = _NUM_GPUS.findall(text), _MODE.findall(text)
         self.num_gpus = int(numbers[-1]) if numbers else 1
+        self.is_async = modes[-1:] == ['async']
 
     def __call__(self, cluster, task, has_begun):
         """Return the command of a Task; a run that has begun is resumed."""

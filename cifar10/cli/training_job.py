@@ -27,7 +27,6 @@ def job_from_flags(
     num_devices=1,
     devices_per_tower=1,
     variable_strategy=None,
-    resumes=True,
     **cluster_fields,
 ):
     """Prepare the data set; return the Job of the flags and arguments.
@@ -36,7 +35,6 @@ def job_from_flags(
       num_devices: number of devices of all towers.
       devices_per_tower: see Job.
       variable_strategy: see Job; None means first_device with a GPU, else cpu.
-      resumes: False for a worker that is not the chief, because only the chief reads the record.
       cluster_fields: fields of the Job that depend on the cluster.
 
     Raises:
@@ -44,7 +42,7 @@ def job_from_flags(
         too large.
     """
     recorded = CLASSIC
-    if resumes and not FLAGS.fresh and checkpoint.candidates(FLAGS.train_dir):
+    if not FLAGS.fresh and checkpoint.candidates(FLAGS.train_dir):
         recorded = run_record.read_hparams(FLAGS.train_dir)
     hparams = training_flags.hparams_from_flags(recorded)
     check_division(num_devices, devices_per_tower)

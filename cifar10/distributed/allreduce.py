@@ -1,4 +1,4 @@
-"""All-reduce of the gradients, with the variables on every worker.
+"""Mode allreduce: every worker holds the variables, and a collective operation sums the gradients.
 
 Each of n workers sends and receives 2 (n - 1) / n times the bytes of the gradient (Patarasuk and
 Yuan, 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations"). All workers
@@ -7,27 +7,52 @@ must run the same collectives. A tensor that only one worker fetches must not de
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.distributed import exchange
+from cifar10 import optimizer, placement
+from cifar10.distributed.session import Update
 from cifar10.system import private_api
 
 _GROUP_KEY = 1  # all workers
-_GRADIENT_KEY = 1  # instance key of the gradients; the next keys are for initial values
+# Instance keys; the initial values of the variables have the next ones.
+_GRADIENT, _END, _CONFIG, _VARIABLES = 1, 2, 3, 4
 
 
-def update(worker, unused_copies, own_gradients, unused_learning_rate, apply_gradients):
-    """Return the Update of a worker; see synchronous.update."""
+def variable_scope(worker):
+    """Return a context manager that places the variables on the devices of a Worker."""
+    return placement.variables_on(worker.job.variable_devices)
+
+
+def update(worker, opt, own_gradients):
+    """Return the Update from the average of the gradients; see synchronous.update."""
     variables = [variable for _, variable in own_gradients]
-    flat = exchange.flatten([gradient for gradient, _ in own_gradients])
-    means = exchange.unflatten(_all_reduce(worker, flat, _GRADIENT_KEY, 'Div'), variables)
-    gradients = list(zip(means, variables))
-    train_op = apply_gradients(gradients)
-    init_ops = []
-    for instance_key, variable in enumerate(tf.global_variables(), _GRADIENT_KEY + 1):
-        # Broadcast the chief's value: the other workers add zeros.
-        value = variable.read_value()
-        own = value if worker.task.is_chief else tf.zeros_like(value)
-        init_ops.append(variable.assign(_all_reduce(worker, own, instance_key)))
-    return exchange.Update(train_op, gradients, tf.group(*init_ops), chief_init_op=tf.no_op())
+    flat = tf.concat([tf.reshape(gradient, [-1]) for gradient, _ in own_gradients], 0)
+    parts = tf.split(
+        _all_reduce(worker, flat, _GRADIENT, 'Div'), [v.shape.num_elements() for v in variables]
+    )
+    gradients = [(tf.reshape(part, v.shape), v) for part, v in zip(parts, variables)]
+    train_op = optimizer.train_op(
+        opt, gradients, tf.train.get_global_step(), worker.job.run_length, worker.job.hparams
+    )
+    return Update(
+        train_op,
+        gradients,
+        worker_init_op=tf.group(
+            *(
+                variable.assign(broadcast(worker, variable.read_value(), key))
+                for key, variable in enumerate(tf.global_variables(), _VARIABLES)
+            )
+        ),
+    )
+
+
+def broadcast(worker, value, instance_key=_CONFIG):
+    """Return the chief's value on every worker: the other workers add zeros."""
+    own = value if worker.task.is_chief else tf.zeros_like(value)
+    return _all_reduce(worker, own, instance_key)
+
+
+def barrier(worker):
+    """Return an operation that waits until every worker runs it."""
+    return tf.group(_all_reduce(worker, tf.constant(0.0), _END))
 
 
 def _all_reduce(worker, tensor, instance_key, final_op='Id'):

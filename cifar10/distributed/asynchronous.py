@@ -1,148 +1,136 @@
-"""Asynchronous updates: Downpour SGD.
+"""Mode async: each worker updates the shared variables without waiting for the others.
 
-Algorithm 7.1 of Dean et al., "Large scale distributed deep networks", 2012: a worker fetches the
-weights every n_fetch steps, and sends the sum of its gradients every n_push steps. Each local step
-updates the worker's copy by gradient descent, if n_fetch > 1.
+With --push_steps or --fetch_steps, it is Downpour SGD, algorithm 7.1 of Dean et al., "Large scale
+distributed deep networks", 2012: a worker fetches the weights every n_fetch steps, and sends the
+sum of its gradients every n_push steps. Each local step updates the worker's copy by gradient
+descent, if n_fetch > 1.
 """
 
-import numpy as np
+import contextlib
+
 import tensorflow.compat.v1 as tf
 
-from cifar10 import hooks
-from cifar10.distributed import exchange
-from cifar10.distributed.variable_placement import shared_variable
+from cifar10 import optimizer
+from cifar10.distributed.session import Update
+
+_PAIRS = 'shared_and_copied_variables'  # graph collection of pairs
 
 
-def update(worker, copies, gradients, learning_rate, apply_gradients):
+def _is_downpour(worker):
+    return worker.strategy.push_steps > 1 or worker.strategy.fetch_steps > 1
+
+
+@contextlib.contextmanager
+def variable_scope(worker):
+    """Let towers read copies of the shared variables, for Downpour SGD.
+
+    tf.get_variable in this block creates a variable and a copy, and returns the copy. Only the
+    copies are trainable in the block; only the shared variables are trainable after it.
+    """
+    if not _is_downpour(worker):
+        yield
+        return
+
+    def get(getter, name, *args, **kwargs):
+        shared = getter(name, *args, **dict(kwargs, trainable=False))
+        for pair in tf.get_collection(_PAIRS):
+            if pair[0] is shared:  # of an earlier tower
+                return pair[1]
+        zeros = tf.zeros(shared.shape, shared.dtype.base_dtype)
+        copy = _local_variable(worker, 'copies/' + name, zeros, trainable=True)
+        tf.add_to_collection(_PAIRS, (shared, copy))
+        return copy
+
+    with tf.variable_scope(tf.get_variable_scope(), custom_getter=get):
+        yield
+    trainable = tf.get_collection_ref(tf.GraphKeys.TRAINABLE_VARIABLES)
+    trainable[:] = [shared for shared, _ in tf.get_collection(_PAIRS)]
+
+
+def update(worker, opt, gradients):
     """Return the Update of a worker; see synchronous.update."""
-    strategy, global_step = worker.strategy, tf.train.get_global_step()
-    descend = copies.descend(gradients, learning_rate) if strategy.fetch_steps > 1 else tf.no_op()
-    accumulators = []
-    if strategy.push_steps > 1:
-        # Local, because all workers would share variables on a parameter server.
-        accumulators = [
-            copies.local_variable('sums/' + copy.op.name, tf.zeros(copy.shape), copy.device)
-            for _, copy in gradients
-        ]
-    with tf.control_dependencies([descend]):
-        local_op = tf.group(
-            *(
-                accumulator.assign_add(gradient)
-                for accumulator, (gradient, _) in zip(accumulators, gradients)
-            )
+    job, global_step = worker.job, tf.train.get_global_step()
+    fetched_step = _local_variable(worker, 'fetched_step', tf.constant(0, tf.int64))
+    # The step comes first: it must not be newer than the weights.
+    fetch_op = fetched_step.assign(global_step.read_value())
+    descend, hooks, sums = tf.no_op(), [], []
+    if _is_downpour(worker):
+        fetch_op = _fetch_copies(fetch_op)
+        descend, sums = _descend(worker, gradients), _gradient_sums(worker, gradients)
+        add = [total.assign_add(gradient) for total, (gradient, _) in zip(sums, gradients)]
+        hooks = [_LocalSteps(worker, fetch_op, tf.group(descend, *add))]
+        gradients = _shared_gradients(gradients, sums)
+    push = optimizer.train_op(opt, gradients, global_step, job.run_length, job.hparams)
+    with tf.control_dependencies([push, descend]):
+        step = global_step.read_value()
+        # The other workers' updates between the fetch of the weights and the update from them
+        staleness = step - 1 - fetched_step.read_value()
+    with tf.control_dependencies([staleness]):
+        resets = [total.assign(tf.zeros_like(total)) for total in sums]
+        # Without copies, the next step reads the weights after this update.
+        train_op = tf.group(*resets) if hooks else fetched_step.assign(step).op
+    summary = tf.raw_ops.ScalarSummary(tags='staleness', values=tf.cast(staleness, tf.float32))
+    return Update(train_op, gradients, worker_init_op=fetch_op, hooks=hooks, summaries=[summary])
+
+
+def _local_variable(worker, name, initial_value, trainable=False):
+    with tf.device(worker.task.device), tf.device(worker.job.variable_devices[0]):
+        return tf.Variable(
+            initial_value,
+            trainable=trainable,
+            name=name,
+            collections=[tf.GraphKeys.LOCAL_VARIABLES],
         )
-    totals = copies.map_to_originals(
-        [_total(accumulator, *pair) for accumulator, pair in zip(accumulators, gradients)]
-        or gradients
-    )
-    with tf.control_dependencies([apply_gradients(totals), descend]):
-        update_step = global_step.read_value()
-        reset_ops = [_reset(accumulator) for accumulator in accumulators]
-    with tf.control_dependencies(reset_ops):
-        staleness = tf.identity(update_step - 1 - copies.step.read_value(), name='staleness')
-    stats = [staleness_stats(worker.state_tasks[0], task) for task in worker.cluster.worker_tasks]
-    with tf.control_dependencies([_add_staleness(stats[worker.task.index], staleness)]):
-        train_op = exchange.publish_step(worker.state_tasks, [], update_step)
-    fetch = copies.fetch()
-    return exchange.Update(
-        train_op,
-        totals,
-        worker_init_op=tf.no_op(),
-        chief_init_op=tf.group(*(worker_stats.initializer for worker_stats in stats)),
-        hooks=[
-            _LocalSteps(worker, fetch, local_op),
-            StalenessHook(worker, staleness, update_step),
-        ],
-        summaries=_summaries(stats),
-    )
 
 
-def _reset(accumulator):
-    with tf.device(accumulator.device):
-        return accumulator.assign(tf.zeros_like(accumulator))
+def _fetch_copies(fetch_step_op):
+    """Return an operation that runs `fetch_step_op`, and then updates the copies."""
+    with tf.name_scope('fetch'), tf.control_dependencies([fetch_step_op]):
+        return tf.group(
+            *(copy.assign(shared.read_value()) for shared, copy in tf.get_collection(_PAIRS))
+        )
 
 
-def _total(accumulator, gradient, copy):
-    with tf.device(copy.device):
-        return accumulator.read_value() + gradient, copy
+def _descend(worker, gradients):
+    """Return an operation of gradient descent in a list of (gradient, copy)."""
+    if worker.strategy.fetch_steps == 1:  # The next step fetches the copies.
+        return tf.no_op()
+    run_length, hparams = worker.job.run_length, worker.job.hparams
+    rate = optimizer.learning_rate(tf.train.get_global_step(), run_length, hparams)
+    return tf.group(*(copy.assign_sub(rate * gradient) for gradient, copy in gradients))
+
+
+def _gradient_sums(worker, gradients):
+    """Return local variables for the sums of the gradients that are not pushed yet."""
+    if worker.strategy.push_steps == 1:
+        return []
+    return [
+        _local_variable(worker, 'sums/' + copy.op.name, tf.zeros(copy.shape))
+        for _, copy in gradients
+    ]
+
+
+def _shared_gradients(gradients, sums):
+    """Return a list of (sum with the newest gradient, shared variable)."""
+    shared_variables = {copy.op.name: shared for shared, copy in tf.get_collection(_PAIRS)}
+    totals = [total.read_value() + gradient for total, (gradient, _) in zip(sums, gradients)] or [
+        gradient for gradient, _ in gradients
+    ]
+    return [(total, shared_variables[copy.op.name]) for total, (_, copy) in zip(totals, gradients)]
 
 
 class _LocalSteps(tf.train.SessionRunHook):
     """Hook for the local steps between two pushes, and for fetches of the weights."""
 
-    def __init__(self, worker, fetch, local_op):
-        self._worker, self._fetch, self._local_op = worker, fetch, local_op
-        self._steps = 0
+    def __init__(self, worker, fetch_op, local_op):
+        self._strategy, self._fetch_op, self._local_op = worker.strategy, fetch_op, local_op
+        self._num_steps = 0
 
     def before_run(self, run_context):
         """Run all steps before the push; fetch the weights every fetch_steps steps."""
-        strategy = self._worker.strategy
-        for i in range(strategy.push_steps):
+        for i in range(self._strategy.push_steps):
             if i:
                 run_context.session.run(self._local_op)
-                self._worker.report_local_step()
-            if self._steps % strategy.fetch_steps == 0:
-                run_context.session.run(self._fetch)
-            self._steps += 1
-
-
-def staleness_stats(state_task, worker_task):
-    """Return a worker's int64 [3] variable: updates, sum and maximum of staleness."""
-    with tf.device(state_task.device):
-        zeros = tf.zeros([3], tf.int64)
-    return shared_variable(state_task.device, f'staleness/worker_{worker_task.index}', zeros)
-
-
-def _add_staleness(worker_stats, staleness):
-    """Add an update to a worker's statistics."""
-    with tf.device(worker_stats.device):
-        count, total, maximum = tf.unstack(worker_stats.read_value())
-        return worker_stats.assign([count + 1, total + staleness, tf.maximum(maximum, staleness)])
-
-
-def _summaries(stats):
-    """Return summaries of mean and maximum staleness of all updates since initialization."""
-    counts, totals, maxima = tf.unstack(
-        tf.stack([worker_stats.read_value() for worker_stats in stats], axis=1)
-    )
-    mean = tf.reduce_sum(totals) / tf.maximum(tf.reduce_sum(counts), 1)
-    return [
-        tf.raw_ops.ScalarSummary(tags='staleness/' + name, values=tf.cast(value, tf.float32))
-        for name, value in [('mean', mean), ('maximum', tf.reduce_max(maxima))]
-    ]
-
-
-class StalenessHook(tf.train.SessionRunHook):
-    """Hook that prints the staleness of this worker's updates.
-
-    Staleness is the number of updates between a worker's fetch and its update.
-    """
-
-    def __init__(self, worker, staleness, step):
-        self._fetches = [staleness, step]
-        self._every_n_steps = worker.job.settings.log_frequency
-        self._last_printed_step = worker.first_step
-        self._values = []
-
-    def before_run(self, run_context):
-        """Request the staleness and the step."""
-        return tf.train.SessionRunArgs(self._fetches)
-
-    def after_run(self, run_context, run_values):
-        """Count the update; print the staleness every n steps."""
-        staleness, step = run_values.results
-        self._values.append(staleness)
-        if hooks.should_trigger(step, self._last_printed_step, self._every_n_steps):
-            self._print()
-            self._last_printed_step = step
-
-    def end(self, session):
-        """Print the staleness of the last updates."""
-        if self._values:
-            self._print()
-
-    def _print(self):
-        print(
-            f'Staleness of {len(self._values)} updates by this worker: mean {np.mean(self._values):.2f}, maximum {max(self._values)}'
-        )
-        self._values = []
+            if self._num_steps % self._strategy.fetch_steps == 0:
+                run_context.session.run(self._fetch_op)
+            self._num_steps += 1

@@ -9,11 +9,9 @@ from cifar10.errors import UserError
 
 JOBS = ('ps', 'worker')
 EVALUATOR = 'evaluator'  # has no address, because no task connects to it
+_CHIEFS = ('chief', 'master')  # in TF_CONFIG
 MODES = ('sync', 'allreduce', 'async', 'average')
-# The phases of a task
-CONNECTING, JOINING, FILLING, TRAINING = 'connecting', 'joining', 'filling the queue', 'training'
-# Exit status of a task without peers or progress (sysexits.h). A supervisor restarts the task, also
-# after 128 + the number of a signal.
+# Exit status of a task that is to be started again (sysexits.h), also after 128 + a signal's number
 EX_TEMPFAIL = 75
 _ADDRESS = re.compile(
     r'([\w-]{1,63}(\.[\w-]{1,63})*\.?|\[[0-9A-F:.]+\]):(\d{1,5})', re.ASCII | re.IGNORECASE
@@ -40,13 +38,6 @@ class Task(NamedTuple):
         return self == Task('worker', 0)
 
 
-class Timeouts(NamedTuple):
-    """Time limits of a task, in seconds."""
-
-    connect: float = 300  # to the first update
-    stall: float = 120  # to each further update
-
-
 class Cluster(NamedTuple):
     """Addresses 'host:port' of all tasks, in the order of their indexes."""
 
@@ -67,11 +58,6 @@ class Cluster(NamedTuple):
     def spec(self):
         """The argument of tf.train.ClusterSpec, without empty jobs."""
         return {job: list(hosts) for job, hosts in zip(JOBS, self) if hosts}
-
-    @property
-    def addresses(self):
-        """Text with all addresses."""
-        return ' '.join(f'{job}_hosts={",".join(hosts)}' for job, hosts in self.spec.items())
 
     def address(self, task):
         """Return the 'host:port' of a Task."""
@@ -125,9 +111,16 @@ class Strategy(NamedTuple):
     average_period: int = 10  # average: local steps between two averagings
 
     @property
-    def is_synchronous(self):
-        """True if the run cannot continue without its chief."""
-        return self.mode in ('sync', 'allreduce')
+    def owns_variables(self):
+        """True if each worker trains variables of its own."""
+        return self.mode in ('allreduce', 'average')
+
+    @property
+    def needs_all_workers(self):
+        """True if no step is possible without one of the workers."""
+        return self.mode in ('allreduce', 'average') or (
+            self.mode == 'sync' and self.num_aggregated == self.num_workers
+        )
 
     @property
     def num_aggregated(self):
@@ -141,17 +134,13 @@ class Strategy(NamedTuple):
             self.mode, self.num_workers
         )
 
-    @property
-    def steps_per_execution(self):
-        """The number of global steps per session run of a worker's train op."""
-        return self.average_period if self.mode == 'average' else 1
-
 
 def from_tf_config(text):
     """Return the Cluster and the Task of a TF_CONFIG in the form of tf.estimator.
 
-    {"cluster": {"ps": [...], "worker": [...]}, "task": {"type": "worker", "index": 0}}. A "chief"
-    becomes worker 0, before the tasks of "worker". The addresses of "evaluator" are ignored.
+    {"cluster": {"ps": [...], "worker": [...]}, "task": {"type": "worker", "index": 0}}. A "chief",
+    or a "master", its older name, becomes worker 0, before the tasks of "worker". The addresses of
+    "evaluator" are ignored.
 
     Raises:
       UserError: the TF_CONFIG is malformed.
@@ -160,13 +149,15 @@ def from_tf_config(text):
         config = json.loads(text)
         hosts, job_name, index = config['cluster'], config['task']['type'], config['task']['index']
         for name, addresses in [(job_name, [])] + list(hosts.items()):
-            if name not in ('chief', EVALUATOR) + JOBS:
-                raise ValueError(f'only chief, ps, worker and evaluator are jobs, not {name!r}')
+            if name not in _CHIEFS + (EVALUATOR,) + JOBS:
+                names = 'chief, master, ps, worker and evaluator'
+                raise ValueError(f'only {names} are jobs, not {name!r}')
             if not isinstance(addresses, list) or not all(isinstance(a, str) for a in addresses):
                 raise ValueError(f'the addresses of {name} are not a list of strings')
-        chief, ps, worker = [tuple(hosts.get(name, [])) for name in ('chief',) + JOBS]
+        chief, master, ps, worker = [tuple(hosts.get(name, [])) for name in _CHIEFS + JOBS]
+        chief += master
         index = int(str(index))
-        if len(chief) > 1 or job_name == 'chief' and index not in range(len(chief)):
+        if len(chief) > 1 or job_name in _CHIEFS and (index or job_name not in hosts):
             raise ValueError('there can be one chief, with the index 0')
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(
@@ -176,4 +167,4 @@ def from_tf_config(text):
         )
     if job_name == 'worker' and index >= 0:
         index += len(chief)
-    return Cluster(ps, chief + worker), Task('worker' if job_name == 'chief' else job_name, index)
+    return Cluster(ps, chief + worker), Task('worker' if job_name in _CHIEFS else job_name, index)

@@ -5,56 +5,56 @@ import itertools
 import os
 import random
 import re
+import signal
 import socket
 import subprocess
+import sys
+import threading
 import time
 
 from cifar10 import errors
-from cifar10.distributed.cluster import Cluster, Task
-from cifar10.distributed.task_process import TaskProcess
+from cifar10.distributed.cluster import EX_TEMPFAIL, Cluster, Task
 from cifar10.system import signals
 
 CHIEF_GRACE_SECS = 30  # for the chief's last checkpoint after a signal
-PS_GRACE_SECS = 10  # for the end of the parameter servers after the workers
-GRACE_SECS = 5  # for the end of other tasks
+GRACE_SECS = 10  # for the end of other tasks
 _POLL_SECS = 0.05
-
+_STEP = ': step '  # in a log line of the trainer
 _GPU = re.compile(r'\d+|(GPU|MIG)-.+')  # in CUDA_VISIBLE_DEVICES: an index or a UUID
 
 
 class Launcher:
     """Supervisor of the tasks of one cluster.
 
-    A task is restarted after a signal or EX_TEMPFAIL. In an all-reduce, all tasks are restarted.
-    Other statuses except 0 end all tasks. Exception: if a port is in use before any task has
-    trained, all tasks are restarted on other ports.
+    A task is started again after a signal or EX_TEMPFAIL. If the mode is not async, all tasks are:
+    an all-reduce cannot continue, and an exact update needs one gradient of each worker. In the
+    mode async, the other tasks continue, unless one of them waits in vain (EX_TEMPFAIL). Other
+    statuses except 0 end all tasks.
 
     Workers get equal shares of the cores, if possible, and groups of GPUs. Workers share cores or
     GPUs if there are too few. Parameter servers get no GPUs.
 
-    `run` returns after the end of all tasks. After SIGKILL of this process, each task ends at its
-    next line of output, because the pipe is closed.
+    After SIGKILL of this process, each task ends at its next line of output, because the pipe is
+    closed.
     """
 
-    def __init__(self, command_of, num_ps, num_workers, gpus_per_worker, max_restarts):
+    def __init__(self, command, num_ps, num_workers, max_restarts):
         """Make a launcher; `run` starts the tasks.
 
         Args:
-          command_of: a function that returns the command of a task, a list of strings, from the
-            Cluster, the Task, and True if the run has begun.
+          command: a cluster_flags.TrainerCommand.
           num_ps: the number of parameter servers; 0 means all-reduce.
           num_workers: the number of workers.
-          gpus_per_worker: the number of GPUs of each worker.
-          max_restarts: the maximum number of restarts.
+          max_restarts: the maximum number of restarts because of one task.
         """
-        self._command_of, self._restarts_left = command_of, max_restarts
+        self._command = command
         self._num_ps, self._num_workers = num_ps, num_workers
         self._names = [f'ps {index}' for index in range(num_ps)]
         self._names += [f'worker {index}' for index in range(num_workers)]
-        self._gpus_per_worker = gpus_per_worker
+        self._restarts_left = dict.fromkeys(self._names, max_restarts)
         self._tasks = {}  # from names to the last TaskProcess
         self._stop = signals.StopRequest()
-        self._is_stopping = self._has_begun = False
+        self._has_begun = False  # True after a step of the chief
 
     def run(self):
         """Start the tasks and wait for their end.
@@ -71,36 +71,27 @@ class Launcher:
         with self._stop:
             try:
                 self._assign_gpus()
-                self._choose_ports()
+                hosts = [f'localhost:{port}' for port in free_ports(len(self._names))]
+                self._cluster = Cluster(tuple(hosts[: self._num_ps]), tuple(hosts[self._num_ps :]))
                 self._start(self._names)
                 return self._supervise()
-            except signals.SignalInterrupt:
-                self._end('worker 0', CHIEF_GRACE_SECS)
-                self._end('', GRACE_SECS)
-                if self._tasks['worker 0'].status:
-                    raise
-                return 0
             finally:
-                for task in self._running():
+                for task in self._tasks.values():
                     task.kill()
-
-    def _choose_ports(self):
-        hosts = [f'localhost:{port}' for port in free_ports(len(self._names))]
-        self._cluster = Cluster(tuple(hosts[: self._num_ps]), tuple(hosts[self._num_ps :]))
 
     def _assign_gpus(self):
         """Assign groups of GPUs to the workers, and print the assignment."""
-        gpus = _visible_gpus()
+        gpus, num_gpus = _visible_gpus(), self._command.num_gpus
         gpu_cycle = itertools.cycle(gpus)  # workers share GPUs if there are too few
         self._gpus = [
-            list(dict.fromkeys(itertools.islice(gpu_cycle, self._gpus_per_worker))) or None
+            list(dict.fromkeys(itertools.islice(gpu_cycle, num_gpus))) or None
             for _ in range(self._num_workers)
         ]
         if not gpus:
             return
         assignments = [f'worker {i} gets {", ".join(own)}' for i, own in enumerate(self._gpus)]
         print('GPUs: ' + '; '.join(assignments))
-        num_requested = self._num_workers * self._gpus_per_worker
+        num_requested = self._num_workers * num_gpus
         if len(gpus) < num_requested:
             print(
                 f'The workers request {num_requested} GPUs, but there are {len(gpus)}: workers share GPUs'
@@ -112,100 +103,152 @@ class Launcher:
             task, cores, gpus = Task(job_name, int(index)), (), []
             if job_name == 'worker':
                 cores, gpus = _worker_cores(task.index, self._num_workers), self._gpus[task.index]
-            command = self._command_of(self._cluster, task, self._has_begun)
+            command = self._command(self._cluster, task, self._has_begun)
             self._tasks[name] = TaskProcess(name, command, cores, gpus)
 
-    def _running(self, prefix=''):
-        """Return the running tasks whose names have this prefix."""
-        return [
-            task
-            for name, task in self._tasks.items()
-            if name.startswith(prefix) and not task.has_ended()
-        ]
-
-    def _failed(self):
-        """Return the tasks with an exit status other than 0; restartable ones are last."""
-        failed = [task for task in self._tasks.values() if task.status]
-        return sorted(failed, key=lambda task: task.is_restartable)
-
     def _supervise(self):
-        while True:
-            self._poll()
-            workers = [self._tasks[name] for name in self._names[self._num_ps :]]
-            if all(worker.status == 0 for worker in workers):
-                self._end_ps_tasks()
+        """Restart lost tasks until the workers have ended, and return the exit status."""
+        workers = self._names[self._num_ps :]
+        while not all(self._tasks[name].status == 0 for name in workers):
+            time.sleep(_POLL_SECS)
+            if self._stop.received_signal:
+                self._end(['worker 0'], CHIEF_GRACE_SECS)
+                self._end(self._names, GRACE_SECS)
+                if self._tasks['worker 0'].status:
+                    raise signals.SignalInterrupt(self._stop.received_signal)
                 return 0
-            if self._failed() and not self._restart():
-                status = self._failed()[0].status
-                self._end('worker', GRACE_SECS)
-                self._end('', GRACE_SECS)
-                return status if status > 0 else 128 - status
+            failed = [task for task in self._tasks.values() if task.status]
+            # A mistake comes first: the others then fail, too.
+            for task in sorted(failed, key=lambda task: task.is_restartable)[:1]:
+                if not self._restart(task):
+                    self._end(self._names, GRACE_SECS)
+                    return task.status if task.status > 0 else 128 - task.status
+        self._wait(self._names, GRACE_SECS)
+        self._end(self._names, GRACE_SECS)
+        return 0
 
-    def _poll(self):
-        """Print the tasks' new lines.
-
-        Raises:
-          signals.SignalInterrupt: after the first signal, once.
-        """
-        time.sleep(_POLL_SECS)
-        for task in self._tasks.values():
-            task.print_lines()
-            task.has_ended()  # This also records its exit status.
-        if self._stop.received_signal and not self._is_stopping:
-            self._is_stopping = True
-            raise signals.SignalInterrupt(self._stop.received_signal)
-
-    def _wait(self, tasks, secs):
+    def _wait(self, names, secs):
         deadline = time.monotonic() + secs
-        while not all(task.has_ended() for task in tasks) and time.monotonic() < deadline:
-            self._poll()
+        while time.monotonic() < deadline and any(
+            self._tasks[name].status is None for name in names
+        ):
+            time.sleep(_POLL_SECS)
 
-    def _end(self, prefix, secs):
-        """Terminate the tasks whose names have this prefix, and kill them after `secs`."""
-        running = self._running(prefix)
-        for task in running:
-            task.terminate()
-        self._wait(running, secs)
-        for task in running:
-            task.kill()
+    def _end(self, names, secs):
+        """Terminate the tasks, and kill them after `secs`."""
+        for name in names:
+            self._tasks[name].terminate()
+        self._wait(names, secs)
+        for name in names:
+            self._tasks[name].kill()
 
-    def _end_ps_tasks(self):
-        self._wait(self._running(), PS_GRACE_SECS)
-        for task in self._running():
-            errors.warn(
-                f'{task.name} still runs {PS_GRACE_SECS} s after the end of the workers: it is terminated'
-            )
-        self._end('', GRACE_SECS)
-
-    def _restart(self):
-        """Restart the necessary tasks after a failure; return False if none is restarted."""
-        if not self._num_ps and self._failed()[0].is_restartable:
-            # The other workers soon fail too, possibly with an error that forbids a restart.
-            self._wait(self._running(), GRACE_SECS)
-        task, *others = self._failed()
-        # Another process took a port before the first step, so nothing is lost.
-        needs_ports = any(failed.cannot_listen for failed in [task] + others) and not any(
-            each.has_trained for each in self._tasks.values()
-        )
-        names, action = [task.name], 'it is restarted'
-        if not needs_ports and not task.is_restartable:
-            names, action = [], 'it is not restarted'
-        elif not self._restarts_left:
+    def _restart(self, task):
+        """Start the task, or all tasks, again; return False if that is not allowed."""
+        is_alone = self._command.is_async and task.status != EX_TEMPFAIL
+        names, action = self._names, 'all tasks are started again'
+        if is_alone:
+            names, action = [task.name], 'it is started again'
+        if not task.is_restartable:
+            names, action = [], 'it is not started again'
+        elif not self._restarts_left[task.name]:
             names, action = [], 'no restarts are left'
-        elif needs_ports:
-            names, action = self._names, 'all tasks are restarted on other ports'
-            self._choose_ports()
-        elif not self._num_ps:
-            names, action = self._names, 'all workers are restarted'
         if names:
-            self._restarts_left -= 1
-            action += f' ({self._restarts_left} restarts left)'
+            self._restarts_left[task.name] -= 1
+            action += f' ({self._restarts_left[task.name]} restarts left)'
         errors.warn(f'{task.end_message}: {action}')
         self._has_begun |= self._tasks['worker 0'].has_trained
         for name in names:
             self._tasks[name].kill()
         self._start(names)
         return bool(names)
+
+
+class TaskProcess:
+    """Process of a task; its output is printed with the task's name as prefix.
+
+    It runs in its own session, so that Ctrl-C in a terminal reaches only the launcher.
+
+    Attributes:
+      name: such as 'worker 0'.
+      has_trained: True after a log line of a step.
+    """
+
+    def __init__(self, name, command, cores=(), gpus=None):
+        """Start the task.
+
+        Args:
+          name: see above.
+          command: list of strings.
+          cores: the cores of the process; empty for all.
+          gpus: list of strings for CUDA_VISIBLE_DEVICES; None for that of this process.
+        """
+        self.name, self.has_trained = name, False
+        environment = dict(os.environ, PYTHONUNBUFFERED='1')
+        environment.pop('TF_CONFIG', None)  # it may name another cluster
+        if gpus is not None:
+            # nvidia-smi sorts by PCI bus, CUDA by speed.
+            if 'CUDA_VISIBLE_DEVICES' not in environment:
+                environment.setdefault('CUDA_DEVICE_ORDER', 'PCI_BUS_ID')
+            environment['CUDA_VISIBLE_DEVICES'] = ','.join(gpus) or '-1'
+        with signals.delay_signals():
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding='utf-8',
+                errors='backslashreplace',
+                env=environment,
+                start_new_session=True,
+            )
+            signals.child_pids.add(self._process.pid)
+        if cores:
+            with contextlib.suppress(ProcessLookupError):  # the process has ended
+                os.sched_setaffinity(self._process.pid, cores)
+        pipes = [(self._process.stdout, 'stdout'), (self._process.stderr, 'stderr')]
+        self._readers = [
+            threading.Thread(target=self._copy, args=arguments, daemon=True) for arguments in pipes
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def _copy(self, pipe, stream):
+        for line in pipe:
+            self.has_trained |= _STEP in line
+            with contextlib.suppress(OSError):  # The reader of stderr may have closed it.
+                print(f'[{self.name}] {line}', end='', file=getattr(sys, stream), flush=True)
+
+    @property
+    def status(self):
+        """The exit status, after all output is printed; -number after a signal; None before."""
+        status = self._process.poll()
+        if status is not None and self._process.pid in signals.child_pids:
+            signals.child_pids.discard(self._process.pid)
+            for reader in self._readers:
+                reader.join(timeout=1)  # Another process may hold the pipe open.
+        return status
+
+    def terminate(self):
+        """Send SIGTERM."""
+        self._process.terminate()
+
+    def kill(self):
+        """Kill the process, and wait for its end."""
+        self._process.kill()
+        self._process.wait()
+
+    @property
+    def is_restartable(self):
+        """True after a signal or EX_TEMPFAIL."""
+        return self.status == EX_TEMPFAIL or self.status < 0 or self.status > 128
+
+    @property
+    def end_message(self):
+        """Text with the exit status or the signal."""
+        how = f'ended with status {self.status}'
+        if self.status < 0:
+            how = 'was ended by ' + signal.Signals(-self.status).name
+        return f'{self.name} {how}'
 
 
 def free_ports(number):

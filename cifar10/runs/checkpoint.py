@@ -124,8 +124,13 @@ def has_ended(directory, last_step=None):
     """
     if last_step is None:
         last_step = run_record.read(directory).last_step
+    return newest_step(directory) >= last_step
+
+
+def newest_step(directory):
+    """Return the step of the preferred checkpoint, by its name; 0 without a checkpoint."""
     numbers = [path.rsplit('-', 1)[-1] for path in candidates(directory)[:1]]
-    return any(number.isdigit() and int(number) >= last_step for number in numbers)
+    return max((int(number) for number in numbers if number.isdigit()), default=0)
 
 
 def read_latest(directory):
