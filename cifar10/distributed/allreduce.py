@@ -13,7 +13,7 @@ from cifar10.system import private_api
 
 _GROUP_KEY = 1  # all workers
 # Instance keys; the initial values of the variables have the next ones.
-_GRADIENT, _END, _CONFIG, _VARIABLES = 1, 2, 3, 4
+_GRADIENT, _CONFIG, _VARIABLES = 1, 2, 3
 
 
 def variable_scope(worker):
@@ -48,11 +48,6 @@ def broadcast(worker, value, instance_key=_CONFIG):
     """Return the chief's value on every worker: the other workers add zeros."""
     own = value if worker.task.is_chief else tf.zeros_like(value)
     return _all_reduce(worker, own, instance_key)
-
-
-def barrier(worker):
-    """Return an operation that waits until every worker runs it."""
-    return tf.group(_all_reduce(worker, tf.constant(0.0), _END))
 
 
 def _all_reduce(worker, tensor, instance_key, final_op='Id'):

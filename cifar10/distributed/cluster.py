@@ -55,6 +55,11 @@ class Cluster(NamedTuple):
         return [Task('worker', index) for index in range(len(self.worker_hosts))]
 
     @property
+    def state_tasks(self):
+        """The tasks that hold what the workers share: the servers, or the chief."""
+        return self.ps_tasks or self.worker_tasks[:1]
+
+    @property
     def spec(self):
         """The argument of tf.train.ClusterSpec, without empty jobs."""
         return {job: list(hosts) for job, hosts in zip(JOBS, self) if hosts}

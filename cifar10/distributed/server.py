@@ -73,12 +73,12 @@ def session_config(tasks, config_proto=None):
     return config
 
 
-def done_queue(ps_task):
-    """Return the queue of a parameter server that gets an element at the end of each worker.
+def done_queue(state_task):
+    """Return the queue of a state task that gets an element at the end of each worker.
 
     The chief comes first, when it has saved the last checkpoint.
     """
-    with tf.device(ps_task.device):
+    with tf.device(state_task.device):
         return tf.FIFOQueue(-1, [tf.int64], [[]], shared_name='done')
 
 
