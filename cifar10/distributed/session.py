@@ -135,7 +135,9 @@ class _JoinHook(tf.train.SessionRunHook):
             self._chiefs = allreduce.broadcast(self._worker, own)
             return
         with tf.device(self._worker.cluster.ps_tasks[0].device):
-            self._chiefs = tf.Variable(own, collections=[], name='chiefs_configuration')
+            self._chiefs = tf.Variable(
+                own, trainable=False, collections=[], name='chiefs_configuration'
+            )
         self._is_written = tf.is_variable_initialized(self._chiefs)
 
     def after_create_session(self, session, coord):
