@@ -107,9 +107,8 @@ class Launcher:
             self._tasks[name] = TaskProcess(name, command, cores, gpus)
 
     def _supervise(self):
-        """Restart lost tasks until the workers have ended, and return the exit status."""
-        workers = self._names[self._num_ps :]
-        while not all(self._tasks[name].status == 0 for name in workers):
+        """Restart lost tasks until the chief has ended, and return the exit status."""
+        while self._tasks['worker 0'].status != 0:
             time.sleep(_POLL_SECS)
             if self._stop.received_signal:
                 self._end(['worker 0'], CHIEF_GRACE_SECS)
@@ -123,6 +122,7 @@ class Launcher:
                 if not self._restart(task):
                     self._end(self._names, GRACE_SECS)
                     return task.status if task.status > 0 else 128 - task.status
+        # The run is saved. A task that is behind, or stopped, has nothing to add.
         self._wait(self._names, GRACE_SECS)
         self._end(self._names, GRACE_SECS)
         return 0

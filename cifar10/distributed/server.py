@@ -87,15 +87,17 @@ def serve(target, cluster, task, watchdog):
 
     tf.train.Server.join would never return. A worker hangs if a server ends first.
     """
+    workers = cluster.worker_tasks
     with tf.Graph().as_default():
         num_done = done_queue(task).size()
         with tf.Session(target, config=session_config([task])) as session:
-            while session.run(num_done) < len(cluster.worker_hosts):
-                if len(unreachable_tasks(cluster, cluster.worker_tasks)) < len(
-                    cluster.worker_tasks
-                ):
+            done = 0
+            while done < len(workers):
+                # After the chief's end, a worker that is stopped has no more time than others.
+                if not done and len(unreachable_tasks(cluster, workers)) < len(workers):
                     watchdog.report_progress()
                 time.sleep(POLL_SECS)
+                done = session.run(num_done)
 
 
 def wait_for(cluster, tasks):

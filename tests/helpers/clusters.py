@@ -151,10 +151,6 @@ class Cluster:
         """See Task.wait_for."""
         return self.tasks[name].wait_for(pattern)
 
-    def joined_step(self, name):
-        """Return the step at which a worker joins the run."""
-        return int(self.wait_for(name, r'^Joining the run at step (\d+)$').group(1))
-
     def resumed_step(self):
         """Return the step at which the chief resumes the run."""
         return int(self.wait_for('worker 0', '^' + messages.RESUMED).group(1))

@@ -9,7 +9,6 @@ from cifar10.errors import UserError
 MOVED = 'has been moved or removed'
 NOT_AN_IMAGE = 'it is not a JPEG, PNG, GIF or BMP file'
 RESUMED = r'Resuming from .*, step (\d+)$'
-RUN_HAS_ENDED = 'Nothing to do: the run has ended'
 
 _TIME = r'(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: '
 
