@@ -158,8 +158,10 @@ def run(main, arguments=(), uses_gpus=True):
         machine.set_up_tensorflow()
     if hasattr(threading, 'excepthook'):  # since Python 3.8
         usual = threading.excepthook
-        # The thread of tf.summary.FileWriter leaves its error to the caller, who gives one line.
-        threading.excepthook = lambda args: args.thread.name == 'EventLoggerThread' or usual(args)
+        # These threads of tf.summary.FileWriter and tf.train.QueueRunner leave their errors to the
+        # main thread, which prints one line.
+        silent = 'EventLoggerThread', 'QueueRunnerThread'
+        threading.excepthook = lambda args: args.thread.name.startswith(silent) or usual(args)
     app.run(lambda _: _call(main, arguments), flags_parser=lambda argv: argv)
 
 

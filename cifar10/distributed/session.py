@@ -112,7 +112,9 @@ class SessionCreator(tf.train.SessionCreator):
             return None
         if self._sessions == 1:
             return self._run.restored_path(self._saver)
-        return checkpoint.latest_checkpoint(self._run.directory)
+        path = checkpoint.latest_checkpoint(self._run.directory)
+        print(f'Resuming from {path}, after a lost server')
+        return path
 
 
 class _JoinHook(tf.train.SessionRunHook):

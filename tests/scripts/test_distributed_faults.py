@@ -122,21 +122,6 @@ def test_async_without_a_launcher(tmp_path, make_cluster):
     assert 40 <= _saved(tmp_path) <= 43
 
 
-@pytest.mark.parametrize('mode', ['sync', pytest.param('average', marks=LONG)])
-def test_a_server_that_is_started_again(tmp_path, make_cluster, mode):
-    """MonitoredSession of the living workers continues from the last checkpoint."""
-    flags = ['--average_period=2'] * (mode == 'average')
-    cluster = make_cluster(2, 2, '--mode=' + mode, '--max_steps=20', *flags)
-    cluster.start()
-    cluster.wait_until_blocked(7)
-    cluster.kill('ps 1')
-    cluster.start('ps 1')
-    cluster.allow()
-    cluster.succeed()
-    assert _saved(tmp_path) == 20
-    assert 6 in _steps(cluster, 'worker 0')[_steps(cluster, 'worker 0').index(7) + 1 :]
-
-
 @pytest.mark.parametrize('number', [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=LONG)])
 def test_an_all_reduce(tmp_path, make_cluster, number):
     """After a loss, all tasks end; a start with another number of workers resumes the run."""
