@@ -113,7 +113,7 @@ class SessionCreator(tf.train.SessionCreator):
         if self._sessions == 1:
             return self._run.restored_path(self._saver)
         path = checkpoint.latest_checkpoint(self._run.directory)
-        print(f'Resuming from {path}, after a lost server')
+        print(f'Resuming from {path}, step {checkpoint.newest_step(self._run.directory)}')
         return path
 
 
