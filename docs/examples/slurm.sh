@@ -14,7 +14,8 @@ WORKERS=$(for host in $(scontrol show hostnames "$SLURM_JOB_NODELIST"); do
   for ((i = 0; i < SLURM_NTASKS_PER_NODE; i++)); do echo "$host:$((port + i))"; done
 done | paste -s -d ,)
 export WORKERS
-# Restart lost and killed tasks. After a configuration error (status 1 or 2), end all tasks.
+# Restart lost and killed tasks, and those that end with status 75 because another one is lost.
+# After a configuration error (status 1 or 2), end all tasks.
 srun --kill-on-bad-exit=1 bash -c '
   trap exit INT TERM
   until python scripts/cifar10_distributed_train.py --worker_hosts="$WORKERS" --job_name=worker --task_index="$SLURM_PROCID" \

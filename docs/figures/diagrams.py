@@ -193,7 +193,7 @@ def distributed_modes():
         'allreduce': 'all workers make the same update',
         'sync': 'one update from the average of all gradients',
         'async': 'one update per gradient, without waiting',
-        'average': 'every 10 steps: the average of all weights',
+        'average': 'every 10 steps: the average of all own variables',
     }
     for i, (mode, words) in enumerate(titles.items()):
         x, y = 10 + 445 * (i % 2), 10 + 275 * (i // 2)
@@ -212,24 +212,28 @@ def distributed_modes():
             text(axes, x + 88, y + 160, 'gradients', fontsize=12, ha='left')
             continue
         notes = {
-            'sync': ['chief', '', ''],
-            'async': ['copy of the weights'] * 3,
-            'average': ['10 steps, own weights'] * 3,
+            'sync': ['chief: starts the update', '', ''],
+            'async': ['', '', ''],
+            'average': ['chief, own variables', 'own variables', 'own variables'],
         }[mode]
-        up, down = {'average': ('weights', 'average')}.get(mode, ('gradients', 'weights'))
+        up, down = {
+            'sync': ('gradients', 'token, weights'),
+            'async': ('gradients', 'weights'),
+            'average': ('weights', 'token, average'),
+        }[mode]
         server = {
-            'sync': 'variables\naverage_gradients\nupdate',
-            'async': 'variables\nupdate per gradient',
-            'average': 'weight averager',
+            'sync': 'accumulators: average\nvariables: update\nqueue: tokens',
+            'async': 'variables:\nupdate per gradient',
+            'average': 'weights: differences\naccumulators: average\nshared variables\nqueue: tokens',
         }[mode]
-        box(axes, (x + 280, y + 72, 145, 178), CPU, 'parameter servers', server)
+        box(axes, (x + 266, y + 72, 160, 178), CPU, 'parameter servers', server)
         for worker, note in enumerate(notes):
             top = y + 72 + 63 * worker
-            box(axes, (x + 10, top, 160, 52), DEVICE, f'worker {worker}', note)
-            arrow(axes, (x + 170, top + 20), (x + 280, top + 20))
-            arrow(axes, (x + 280, top + 40), (x + 170, top + 40))
-            text(axes, x + 225, top + 11, up, fontsize=12)
-            text(axes, x + 225, top + 31, down, fontsize=12)
+            box(axes, (x + 10, top, 155, 52), DEVICE, f'worker {worker}', note)
+            arrow(axes, (x + 165, top + 20), (x + 266, top + 20))
+            arrow(axes, (x + 266, top + 40), (x + 165, top + 40))
+            text(axes, x + 215, top + 11, up, fontsize=12)
+            text(axes, x + 215, top + 31, down, fontsize=12)
     return axes.figure
 
 
