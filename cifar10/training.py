@@ -221,13 +221,16 @@ def session(job, run, step, saver, queue):
       UserError: the checkpoint does not fit, training diverges, or a hook raises it.
     """
     stop_request = signals.StopRequest()
-    session_hooks, finish = hooks_and_finish(job, run, step, saver, queue, stop_request)
+    restored_path = run.restored_path(saver)
+    if restored_path:
+        print(f'Resuming from {restored_path}, step {run.saved_step}')
     creator = tf.train.ChiefSessionCreator(
         tf.train.Scaffold(saver=saver),
         '',
         job.session_config,
-        checkpoint_filename_with_path=run.restored_path(saver),
+        checkpoint_filename_with_path=restored_path,
     )
+    session_hooks, finish = hooks_and_finish(job, run, step, saver, queue, stop_request)
     with translate_divergence(run), stop_request, tf.train.MonitoredSession(
         creator, session_hooks, stop_grace_period_secs=10
     ) as monitored:

@@ -48,7 +48,14 @@ from cifar10 import (
     training,
 )
 from cifar10.cli import data_flags, training_job
-from cifar10.distributed import allreduce, asynchronous, averaging, server, session, synchronous
+from cifar10.distributed import (
+    allreduce,
+    asynchronous,
+    averaging,
+    server,
+    synchronous,
+    worker_session,
+)
 from cifar10.distributed.cluster import EVALUATOR
 from cifar10.input import Shard
 from cifar10.runs import checkpoint
@@ -56,6 +63,7 @@ from cifar10.runs.run import open_run
 from cifar10.system import machine
 
 FLAGS = flags.FLAGS
+ADDRESS_HINT = 'check --ps_hosts and --worker_hosts'
 MODES = {
     'sync': synchronous,
     'async': asynchronous,
@@ -68,7 +76,7 @@ def train(worker, run):
     """Train the towers of one worker, and end the process.
 
     Args:
-      worker: a session.Worker.
+      worker: a worker_session.Worker.
       run: the Run of the chief; None for the other workers, which write no files.
     """
     job, task, mode = worker.job, worker.task, MODES[worker.strategy.mode]
@@ -103,9 +111,9 @@ def train(worker, run):
         saver = tf.train.Saver(max_to_keep=settings.max_to_keep, save_relative_paths=True)
         with tf.device(task.device):  # The average of the losses is not shared.
             step = training.Step(update.train_op, losses, update.gradients, summary_op)
-        with session.session(worker, run, step, saver, queue, update) as monitored:
-            while not monitored.should_stop():
-                monitored.run(step.train_op)
+        with worker_session.session(worker, run, step, saver, queue, update) as session:
+            while not session.should_stop():
+                session.run(step.train_op)
 
 
 def evaluate():
@@ -126,7 +134,7 @@ def serve(cluster, task, timeouts):
     threads = training.requested_threads(training_flags.settings_from_flags())
     target = server.start(cluster, task, machine.session_config(['/cpu:0'], threads))
     watchdog = server.Watchdog(
-        cluster, task, timeouts, lambda: checkpoint.has_ended(FLAGS.train_dir)
+        cluster, task, timeouts, lambda: checkpoint.has_ended(FLAGS.train_dir), ADDRESS_HINT
     )
     server.serve(target, cluster, task, watchdog)
 
@@ -150,8 +158,8 @@ def work(cluster, task, timeouts):
         print(f'Nothing to do: the run ends at step {job.run_length.last_step}')
         return
     target = server.start(cluster, task, job.session_config)
-    watchdog = server.Watchdog(cluster, task, timeouts, has_ended)
-    worker = session.Worker(cluster, task, strategy, job, target, watchdog)
+    watchdog = server.Watchdog(cluster, task, timeouts, has_ended, ADDRESS_HINT)
+    worker = worker_session.Worker(cluster, task, strategy, job, target, watchdog)
     with (
         open_run(FLAGS.train_dir, job.record, fresh=FLAGS.fresh)
         if task.is_chief

@@ -8,7 +8,7 @@ must run the same collectives. A tensor that only one worker fetches must not de
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer, placement
-from cifar10.distributed.session import Update
+from cifar10.distributed.worker_session import Update
 from cifar10.system import private_api
 
 _GROUP_KEY = 1  # all workers

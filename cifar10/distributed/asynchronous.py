@@ -1,6 +1,6 @@
 """Mode async: each worker updates the shared variables without waiting for the others.
 
-With --push_steps or --fetch_steps, it is Downpour SGD, algorithm 7.1 of Dean et al., "Large scale
+With push_steps or fetch_steps, it is Downpour SGD, algorithm 7.1 of Dean et al., "Large scale
 distributed deep networks", 2012: a worker fetches the weights every n_fetch steps, and sends the
 sum of its gradients every n_push steps. Each local step updates the worker's copy by gradient
 descent, if n_fetch > 1.
@@ -11,7 +11,7 @@ import contextlib
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
-from cifar10.distributed.session import Update
+from cifar10.distributed.worker_session import Update
 
 _PAIRS = 'shared_and_copied_variables'  # graph collection of pairs
 

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
 from cifar10.distributed import allreduce, server, synchronous
-from cifar10.distributed.session import Update
+from cifar10.distributed.worker_session import Update
 
 variable_scope = allreduce.variable_scope
 

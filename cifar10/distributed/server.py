@@ -142,7 +142,7 @@ class Watchdog(threading.Thread):
     after SIGSTOP must not end at once.
     """
 
-    def __init__(self, cluster, task, timeouts, has_ended):
+    def __init__(self, cluster, task, timeouts, has_ended, hint):
         """Start the thread.
 
         Args:
@@ -150,10 +150,11 @@ class Watchdog(threading.Thread):
           task: the Task of this process.
           timeouts: the seconds to the first step, and to each further step.
           has_ended: a function that returns True if the run is complete.
+          hint: the end of the message if no step was made.
         """
         super().__init__(daemon=True)
         self._others = [other for other in cluster.ps_tasks + cluster.worker_tasks if other != task]
-        self._cluster, self._has_ended = cluster, has_ended
+        self._cluster, self._has_ended, self._hint = cluster, has_ended, hint
         self._limit, self._stall_timeout = timeouts
         self._is_connected, self._idle = False, 0
         self.start()
@@ -179,5 +180,5 @@ class Watchdog(threading.Thread):
             cause += f'; no connection to {", ".join(map(self._cluster.describe, missing))}'
         remedy = 'start this task and the missing ones again'
         if not self._is_connected:
-            remedy += ', and check --ps_hosts and --worker_hosts'
+            remedy += f', and {self._hint}'
         exit_process(EX_TEMPFAIL, f'{cause}: {remedy}')

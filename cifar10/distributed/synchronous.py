@@ -5,7 +5,7 @@ import contextlib
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
-from cifar10.distributed.session import Update
+from cifar10.distributed.worker_session import Update
 
 
 def variable_scope(unused_worker):

@@ -74,7 +74,6 @@ class Run:
         checkpoint.check_fits(resumed, {v.op.name: v for v in tf.global_variables()})
         # Otherwise the saver would keep the earlier checkpoints forever.
         saver.recover_last_checkpoints(checkpoint.listed_checkpoints(self.directory, resumed.path))
-        print(f'Resuming from {resumed.path}, step {resumed.step}')
         return resumed.path
 
     def write_record(self):

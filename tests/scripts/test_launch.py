@@ -32,7 +32,7 @@ def launched(monkeypatch):
 @pytest.mark.parametrize(
     'words, flags, numbers',
     [
-        ([], [], (1, 2, 1, 3)),
+        ([], [], (1, 2, 3, 1)),
         (
             [
                 '--num_ps=64',
@@ -45,14 +45,14 @@ def launched(monkeypatch):
                 '--num_gpus=4',
             ],
             ['--num_ps=1', '--help', '--num_gpus=4'],
-            (64, 64, 4, 0),
+            (64, 64, 0, 4),
         ),
     ],
 )
 def test_what_is_launched(launched, words, flags, numbers):
     assert programs.call('cifar10_launch', *words) == (75, '', '')
     ((command_of, *found),) = launched
-    assert found == list(numbers)
+    assert [*found, command_of.num_gpus] == list(numbers)
     trainer = programs.path('cifar10_launch').replace('cifar10_launch.py', TRAINER)
     assert command_of(Cluster((), ('a:1',)), Task('worker', 0), False) == [
         sys.executable,
@@ -107,4 +107,4 @@ def test_a_launch(tmp_path):
         wrapper=['sh', '-c', 'python=$1; shift 2; exec "$python" "$0" "$@"', script],
     )
     assert (status, stdout) == (4, '[worker 0] --job_name=worker --task_index=0 --max_steps=5\n')
-    assert stderr == 'cifar10_launch.py: worker 0 ended with status 4: it is not restarted\n'
+    assert stderr == 'cifar10_launch.py: worker 0 ended with status 4: it is not started again\n'

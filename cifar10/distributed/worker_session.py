@@ -71,6 +71,8 @@ class SessionCreator(tf.train.SessionCreator):
         """Make the creator; `run` is the Run of the chief, else None."""
         self._worker, self._saver, self._run = worker, saver, run
         self._scaffold = tf.train.Scaffold(saver=saver)
+        # In the mode async, it is restored only if the servers have lost the variables.
+        self._restored_path = run and run.restored_path(saver)
         self._sessions = 0
 
     def create_session(self):
@@ -108,12 +110,11 @@ class SessionCreator(tf.train.SessionCreator):
         )
 
     def _checkpoint_path(self):
-        if not self._run:
-            return None
-        if self._sessions == 1:
-            return self._run.restored_path(self._saver)
-        path = checkpoint.latest_checkpoint(self._run.directory)
-        print(f'Resuming from {path}, step {checkpoint.newest_step(self._run.directory)}')
+        run, path = self._run, self._restored_path
+        if run and self._sessions > 1:
+            path = checkpoint.latest_checkpoint(run.directory)
+        if path:
+            print(f'Resuming from {path}, step {path.rsplit("-", 1)[1]}')
         return path
 
 
@@ -123,8 +124,8 @@ class _JoinHook(tf.train.SessionRunHook):
     It also reports each step to the watchdog.
     """
 
-    def __init__(self, worker, update):
-        self._worker, self._update = worker, update
+    def __init__(self, worker, worker_update):
+        self._worker, self._update = worker, worker_update
         names_and_values = _configuration(worker)
         self._names = list(names_and_values)
         # Checksums: TensorFlow reduces no strings, and a checksum is exact in float64.
@@ -191,9 +192,9 @@ class _EndHook(tf.train.SessionRunHook):
     SyncReplicasOptimizer, does not close.
     """
 
-    def __init__(self, worker, update, stop_request, finish):
+    def __init__(self, worker, worker_update, stop_request, finish):
         """Make the hook; `finish` is a function that the chief calls before its end."""
-        self._worker, self._update = worker, update
+        self._worker, self._update = worker, worker_update
         self._stop_request, self._finish = stop_request, finish
 
     def begin(self):
@@ -237,7 +238,7 @@ class _EndHook(tf.train.SessionRunHook):
 
 
 @contextlib.contextmanager
-def session(worker, run, step, saver, queue, update):
+def session(worker, run, step, saver, queue, worker_update):
     """Yield the training session of a worker; the process ends at the end of the block.
 
     Args:
@@ -246,28 +247,29 @@ def session(worker, run, step, saver, queue, update):
       step: a training.Step.
       saver: a tf.train.Saver.
       queue: the prefetch queue.
-      update: an Update.
+      worker_update: an Update.
 
     Raises:
       UserError: see training.session.
     """
     stop_request = signals.StopRequest()
+    creator = SessionCreator(worker, saver, run)
     session_hooks, finish = training.hooks_and_finish(
         worker.job, run, step, saver, queue, stop_request
     )
     session_hooks = [
-        _JoinHook(worker, update),
-        *update.hooks,
+        _JoinHook(worker, worker_update),
+        *worker_update.hooks,
         *session_hooks,
-        _EndHook(worker, update, stop_request, finish),
+        _EndHook(worker, worker_update, stop_request, finish),
     ]
     # Workers that are not the chief have nothing to save: a signal ends them immediately.
     with training.translate_divergence(
         run
-    ), stop_request if run else contextlib.nullcontext(), _restart_after_lost_task():
-        creator = SessionCreator(worker, saver, run)
-        with tf.train.MonitoredSession(creator, session_hooks, stop_grace_period_secs=1) as found:
-            yield found
+    ), stop_request if run else contextlib.nullcontext(), _restart_after_lost_task(), tf.train.MonitoredSession(
+        creator, session_hooks, stop_grace_period_secs=1
+    ) as monitored:
+        yield monitored
 
 
 @contextlib.contextmanager
