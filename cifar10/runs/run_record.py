@@ -216,10 +216,3 @@ def _check_reproducible(directory, recorded, new):
                 'inter_op_threads',
                 'deterministic',
             )
-    if new['mode'] == 'average':
-        raise UserError(
-            f'{message}, because the workers of {{mode}} average have lost their own weights',
-            remedy,
-            'mode',
-            'deterministic',
-        )
