@@ -71,7 +71,6 @@ class SessionCreator(tf.train.SessionCreator):
         """Make the creator; `run` is the Run of the chief, else None."""
         self._worker, self._saver, self._run = worker, saver, run
         self._scaffold = tf.train.Scaffold(saver=saver)
-        # In the mode async, it is restored only if the servers have lost the variables.
         self._restored_path = run and run.restored_path(saver)
         self._sessions = 0
 
@@ -95,8 +94,9 @@ class SessionCreator(tf.train.SessionCreator):
         config = server.session_config(
             worker.cluster.state_tasks + [worker.task], worker.job.session_config
         )
-        if is_chief and worker.strategy.mode == 'async':
-            # The variables on the servers are newer than the checkpoint.
+        is_running = self._restored_path or is_chief and self._sessions > 1
+        if is_running and worker.strategy.mode == 'async':
+            # The variables on living servers are newer than the checkpoint.
             with contextlib.suppress(tf.errors.DeadlineExceededError):
                 return manager.wait_for_session(worker.target, config, max_wait_secs=0)
         if not is_chief and not owns_variables:
