@@ -69,7 +69,7 @@ def test_the_defaults_of_the_functions():
         'train': {
             'total_loss': missing,
             'global_step': missing,
-            'run_length': (128, 50000, math.inf, 1, 1),
+            'run_length': (128, 50000, math.inf, 1),
             'hparams': CLASSIC,
         },
     }
