@@ -197,10 +197,10 @@ class LoggingHook(tf.train.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         """Print a line and write the rates when they are due."""
-        values = run_values.results
+        values, before = run_values.results, self.global_step
         self.global_step, self._loss = int(values['step']), values['loss']
         now = time.monotonic(), self.global_step
-        if self.global_step == 1:
+        if before == 0 and self.global_step == 1:
             self._print(0, _sec_per_step(self._lines[0], now))
         if should_trigger(self.global_step, self._lines[-1][1], self._settings.log_frequency):
             self._print_step(now)
@@ -246,8 +246,11 @@ class LoggingHook(tf.train.SessionRunHook):
 
 
 def _sec_per_step(before, now):
-    """Return the seconds per step between two pairs of (time, step)."""
-    return (now[0] - before[0]) / (now[1] - before[1])
+    """Return the seconds per step between two pairs of (time, step).
+
+    In a cluster with backup workers, a session run can leave the step unchanged.
+    """
+    return (now[0] - before[0]) / max(1, now[1] - before[1])
 
 
 class SaveListener(tf.train.CheckpointSaverListener):

@@ -170,6 +170,7 @@ def work(cluster, task, timeouts):
         if run:
             run.plan = plan
         server.wait_for(cluster, worker.needed_tasks)
+        worker_session.compare_with_chief(worker)
         train(worker, run)
 
 

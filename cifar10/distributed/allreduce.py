@@ -8,12 +8,12 @@ must run the same collectives. A tensor that only one worker fetches must not de
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer, placement
-from cifar10.distributed.worker_session import Update
+from cifar10.distributed.worker_session import StartHook, Update
 from cifar10.system import private_api
 
 _GROUP_KEY = 1  # all workers
 # Instance keys; the initial values of the variables have the next ones.
-_GRADIENT, _CONFIG, _VARIABLES = 1, 2, 3
+_GRADIENT, _VARIABLES = 1, 2
 
 
 def variable_scope(worker):
@@ -32,19 +32,14 @@ def update(worker, opt, own_gradients):
     train_op = optimizer.train_op(
         opt, gradients, tf.train.get_global_step(), worker.job.run_length, worker.job.hparams
     )
-    return Update(
-        train_op,
-        gradients,
-        worker_init_op=tf.group(
-            *(
-                variable.assign(broadcast(worker, variable.read_value(), key))
-                for key, variable in enumerate(tf.global_variables(), _VARIABLES)
-            )
-        ),
-    )
+    broadcast = [
+        variable.assign(_broadcast(worker, variable.read_value(), key))
+        for key, variable in enumerate(tf.global_variables(), _VARIABLES)
+    ]
+    return Update(train_op, gradients, hooks=[StartHook(broadcast)])
 
 
-def broadcast(worker, value, instance_key=_CONFIG):
+def _broadcast(worker, value, instance_key):
     """Return the chief's value on every worker: the other workers add zeros."""
     own = value if worker.task.is_chief else tf.zeros_like(value)
     return _all_reduce(worker, own, instance_key)

@@ -11,7 +11,7 @@ import contextlib
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
-from cifar10.distributed.worker_session import Update
+from cifar10.distributed.worker_session import StartHook, Update
 
 _PAIRS = 'shared_and_copied_variables'  # graph collection of pairs
 
@@ -70,7 +70,7 @@ def update(worker, opt, gradients):
         # Without copies, the next step reads the weights after this update.
         train_op = tf.group(*resets) if hooks else fetched_step.assign(step).op
     summary = tf.raw_ops.ScalarSummary(tags='staleness', values=tf.cast(staleness, tf.float32))
-    return Update(train_op, gradients, worker_init_op=fetch_op, hooks=hooks, summaries=[summary])
+    return Update(train_op, gradients, hooks=[StartHook(fetch_op), *hooks], summaries=[summary])
 
 
 def _local_variable(worker, name, initial_value, trainable=False):

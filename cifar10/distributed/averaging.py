@@ -5,6 +5,8 @@ to the average: it applies gradient descent with rate 1, and the gradient of a w
 difference between shared and own value. The optimizer's state stays local.
 """
 
+import time
+
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
@@ -37,15 +39,10 @@ def update(worker, opt, gradients):
     with tf.control_dependencies([train_op]):
         reached_step = step.read_value()
     fields = synchronous.hooks_and_last_op(worker, sync)
-    fields['hooks'].append(_AverageHook(worker, reached_step, exchange))
     shared_variables = [num_averages] + [shared for shared, _ in pairs]
-    return Update(
-        train_op,
-        gradients,
-        chief_init_op=tf.group(*(shared.initializer for shared in shared_variables)),
-        worker_init_op=_fetch(pairs),
-        **fields,
-    )
+    hook = _AverageHook(worker, shared_variables, _fetch(pairs), reached_step, exchange)
+    # It is the first hook: that of SyncReplicasOptimizer reads `num_averages`.
+    return Update(train_op, gradients, hooks=[hook, *fields.pop('hooks')], **fields)
 
 
 def _shared_variable(name, initial_value):
@@ -74,10 +71,23 @@ def _fetch(pairs):
 class _AverageHook(tf.train.SessionRunHook):
     """Hook that averages at every multiple of `average_period` steps, and after the last step."""
 
-    def __init__(self, worker, reached_step, exchange):
-        self._period = worker.strategy.average_period
+    def __init__(self, worker, shared_variables, fetch, reached_step, exchange):
+        self._is_chief, self._period = worker.task.is_chief, worker.strategy.average_period
         self._last_step = worker.job.run_length.last_step
+        self._shared_variables, self._fetch = shared_variables, fetch
         self._reached_step, self._exchange = reached_step, exchange
+
+    def begin(self):
+        """Add the operation that returns the names of the missing variables."""
+        self._missing = tf.report_uninitialized_variables(self._shared_variables)
+
+    def after_create_session(self, session, coord):
+        """Initialize the shared variables with the chief's own ones; all workers fetch them."""
+        if self._is_chief:
+            session.run([shared.initializer for shared in self._shared_variables])
+        while session.run(self._missing).size:
+            time.sleep(server.POLL_SECS)
+        session.run(self._fetch)
 
     def before_run(self, run_context):
         """Request the step."""

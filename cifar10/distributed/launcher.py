@@ -19,7 +19,7 @@ from cifar10.system import signals
 CHIEF_GRACE_SECS = 30  # for the chief's last checkpoint after a signal
 GRACE_SECS = 10  # for the end of other tasks
 _POLL_SECS = 0.05
-_STEP = ': step '  # in a log line of the trainer
+_LOSS = ', loss = '  # in a log line of the trainer
 _GPU = re.compile(r'\d+|(GPU|MIG)-.+')  # in CUDA_VISIBLE_DEVICES: an index or a UUID
 
 
@@ -214,7 +214,7 @@ class TaskProcess:
 
     def _copy(self, pipe, stream):
         for line in pipe:
-            self.has_trained |= _STEP in line
+            self.has_trained |= _LOSS in line
             with contextlib.suppress(OSError):  # The reader of stderr may have closed it.
                 print(f'[{self.name}] {line}', end='', file=getattr(sys, stream), flush=True)
 

@@ -2,15 +2,15 @@
 
 import contextlib
 import dataclasses
+import json
 import time
 from typing import NamedTuple, Optional, Sequence
-import zlib
 
 import tensorflow.compat.v1 as tf
 
 from cifar10 import training
 from cifar10.data import verification
-from cifar10.distributed import allreduce, server
+from cifar10.distributed import server
 from cifar10.distributed.cluster import EX_TEMPFAIL, Cluster, Strategy, Task
 from cifar10.errors import UserError, reason
 from cifar10.runs import checkpoint
@@ -54,8 +54,6 @@ class Update(NamedTuple):
 
     train_op: tf.Operation
     gradients: Sequence[tuple]  # (gradient, variable), for the summaries
-    chief_init_op: Optional[tf.Operation] = None  # runs in the chief, after the start of a session
-    worker_init_op: Optional[tf.Operation] = None  # runs after that, in all workers
     hooks: Sequence[tf.train.SessionRunHook] = ()
     summaries: Sequence[tf.Tensor] = ()  # additional ones
     last_op: Optional[tf.Operation] = None  # runs in the chief, after the last checkpoint
@@ -111,63 +109,42 @@ class SessionCreator(tf.train.SessionCreator):
 
     def _checkpoint_path(self):
         run, path = self._run, self._restored_path
+        step = run and run.saved_step
         if run and self._sessions > 1:
             path = checkpoint.latest_checkpoint(run.directory)
+            step = checkpoint.newest_step(run.directory)
         if path:
-            print(f'Resuming from {path}, step {path.rsplit("-", 1)[1]}')
+            print(f'Resuming from {path}, step {step}')
         return path
 
 
-class _JoinHook(tf.train.SessionRunHook):
-    """Hook that initializes what the workers share, and compares flags and data with the chief's.
+def compare_with_chief(worker):
+    """Wait for the chief, and compare flags and data with the chief's.
 
-    It also reports each step to the watchdog.
+    This comes before the training session, which would wait forever for the variables of another
+    optimizer.
+
+    Raises:
+      UserError: a flag or the data differ.
     """
-
-    def __init__(self, worker, worker_update):
-        self._worker, self._update = worker, worker_update
-        names_and_values = _configuration(worker)
-        self._names = list(names_and_values)
-        # Checksums: TensorFlow reduces no strings, and a checksum is exact in float64.
-        self._own = [float(zlib.crc32(repr(v).encode())) for v in names_and_values.values()]
-
-    def begin(self):
-        """Add the chief's configuration to the graph."""
-        own = tf.constant(self._own, tf.float64)
-        if not self._worker.cluster.ps_hosts:
-            self._chiefs = allreduce.broadcast(self._worker, own)
-            return
-        with tf.device(self._worker.cluster.ps_tasks[0].device):
-            self._chiefs = tf.Variable(
-                own, trainable=False, collections=[], name='chiefs_configuration'
+    state_task, own = worker.cluster.state_tasks[0], json.dumps(_configuration(worker))
+    config = server.session_config([state_task, worker.task])
+    with _restart_after_lost_task(), tf.Graph().as_default(), tf.device(state_task.device):
+        # All workers share the variable by its name.
+        variable = tf.Variable(own, trainable=False, collections=[], name='chiefs_configuration')
+        is_written = tf.is_variable_initialized(variable)
+        with tf.Session(worker.target, config=config) as session:
+            if worker.task.is_chief:
+                session.run(variable.initializer)
+            while not session.run(is_written):
+                time.sleep(server.POLL_SECS)
+            chiefs = json.loads(session.run(variable).decode())
+    for name, value in json.loads(own).items():
+        if value != chiefs.get(name):
+            raise UserError(
+                f'{worker.task} has another {name} than the chief',
+                'give all workers the same flags and data',
             )
-        self._is_written = tf.is_variable_initialized(self._chiefs)
-
-    def after_create_session(self, session, coord):
-        """Initialize, and compare; the others wait for the chief.
-
-        Raises:
-          UserError: a flag or the data differ.
-        """
-        is_chief, has_servers = self._worker.task.is_chief, self._worker.cluster.ps_hosts
-        if has_servers and is_chief:
-            if self._update.chief_init_op is not None:
-                session.run(self._update.chief_init_op)
-            session.run(self._chiefs.initializer)
-        while has_servers and not session.run(self._is_written):
-            time.sleep(server.POLL_SECS)
-        for name, own, chiefs in zip(self._names, self._own, session.run(self._chiefs)):
-            if own != chiefs:
-                raise UserError(
-                    f'{self._worker.task} has another {name} than the chief',
-                    'give all workers the same flags and data',
-                )
-        if self._update.worker_init_op is not None:
-            session.run(self._update.worker_init_op)
-
-    def after_run(self, run_context, run_values):
-        """Report the step."""
-        self._worker.watchdog.report_progress()
 
 
 def _configuration(worker):
@@ -176,6 +153,7 @@ def _configuration(worker):
     return dict(
         dataclasses.asdict(job.hparams),
         num_gpus=len(job.devices),
+        devices_per_tower=job.devices_per_tower,
         max_steps=job.settings.max_steps,
         seed=job.settings.seed,
         deterministic=job.settings.deterministic,
@@ -185,16 +163,36 @@ def _configuration(worker):
     )
 
 
+class StartHook(tf.train.SessionRunHook):
+    """Hook that runs an operation after the start of each session."""
+
+    def __init__(self, op):
+        """Make the hook."""
+        self._op = op
+
+    def after_create_session(self, session, coord):
+        """Run the operation."""
+        session.run(self._op)
+
+
 class _EndHook(tf.train.SessionRunHook):
-    """Hook that ends the process when the chief has saved the last checkpoint.
+    """Hook that reports steps to the watchdog, and ends the process after the last checkpoint.
 
     It is the last one in the list. A session with a lost peer, or with the thread of
     SyncReplicasOptimizer, does not close.
     """
 
-    def __init__(self, worker, worker_update, stop_request, finish):
-        """Make the hook; `finish` is a function that the chief calls before its end."""
-        self._worker, self._update = worker, worker_update
+    def __init__(self, worker, global_step, last_op, stop_request, finish):
+        """Make the hook.
+
+        Args:
+          worker: a Worker.
+          global_step: the step after the update, see training.Step.
+          last_op: see Update.
+          stop_request: a signals.StopRequest.
+          finish: a function that the chief calls before its end.
+        """
+        self._worker, self._global_step, self._last_op = worker, global_step, last_op
         self._stop_request, self._finish = stop_request, finish
 
     def begin(self):
@@ -204,14 +202,28 @@ class _EndHook(tf.train.SessionRunHook):
         self._num_done = queues[0].size()
         self._end_op = tf.group(*(queue.enqueue(index) for queue in queues))
 
+    def before_run(self, run_context):
+        """Request the step."""
+        return tf.train.SessionRunArgs(self._global_step)
+
+    def after_run(self, run_context, run_values):
+        """Report the step; stop after the last one.
+
+        tf.train.StopAtStepHook reads an earlier step, and other workers make updates meanwhile.
+        Another step could take the token that the chief needs for its end.
+        """
+        self._worker.watchdog.report_progress()
+        if run_values.results >= self._worker.job.run_length.last_step:
+            run_context.request_stop()
+
     def end(self, session):
         """Tell the others, or wait for the chief, and end the process."""
         worker, stop_signal = self._worker, self._stop_request.received_signal
         if not worker.task.is_chief:
             self._wait_for_chief(session)
         if not stop_signal:
-            if self._update.last_op is not None:
-                session.run(self._update.last_op)
+            if self._last_op is not None:
+                session.run(self._last_op)
             session.run(self._end_op)
         worker.watchdog.stop()
         self._finish()
@@ -258,10 +270,9 @@ def session(worker, run, step, saver, queue, worker_update):
         worker.job, run, step, saver, queue, stop_request
     )
     session_hooks = [
-        _JoinHook(worker, worker_update),
         *worker_update.hooks,
         *session_hooks,
-        _EndHook(worker, worker_update, stop_request, finish),
+        _EndHook(worker, step.global_step, worker_update.last_op, stop_request, finish),
     ]
     # Workers that are not the chief have nothing to save: a signal ends them immediately.
     with training.translate_divergence(
