@@ -24,5 +24,5 @@ def trainer(tmp_path):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Shorten the grace periods."""
-    for name in ('CHIEF_GRACE_SECS', 'PS_GRACE_SECS', 'GRACE_SECS'):
+    for name in ('CHIEF_GRACE_SECS', 'GRACE_SECS'):
         monkeypatch.setattr(launcher, name, 0.2)
