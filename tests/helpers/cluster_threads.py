@@ -11,6 +11,7 @@ import os
 import pickle
 import signal
 import sys
+import traceback
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,10 +20,11 @@ import tensorflow.compat.v1 as tf
 from cifar10 import optimizer, training
 from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
-from cifar10.distributed import allreduce, launcher, server, session  # isort: skip
+from cifar10.distributed import launcher, server
 from cifar10.distributed.cluster import Cluster, Strategy
 from cifar10.errors import UserError
 from cifar10.system import machine
+from scripts.cifar10_distributed_train import MODES, session
 from tests.helpers import forks
 
 DEADLINE_SECS = 60
@@ -87,8 +89,6 @@ class _Worker:
     """A worker's graph and session."""
 
     def __init__(self, worker, checkpoint_path=None):
-        from scripts.cifar10_distributed_train import MODES
-
         mode, index = MODES[worker.strategy.mode], worker.task.index
         device = (
             worker.task.device
@@ -99,7 +99,9 @@ class _Worker:
             opt = optimizer_of(worker.job)
             with mode.variable_scope(worker):
                 read = [
-                    tf.get_variable(name, shape, initializer=tf.constant_initializer(initial(name, index)))
+                    tf.get_variable(
+                        name, shape, initializer=tf.constant_initializer(initial(name, index))
+                    )
                     for name, shape in SHAPES.items()
                 ]
             gradients = [(SCALES[index] * v.read_value() + SHIFTS[index], v) for v in read]
@@ -135,11 +137,14 @@ def _make_workers(num_ps, strategy, jobs):
     cluster = Cluster(tuple(hosts[:num_ps]), tuple(hosts[num_ps:]))
     config = tf.ConfigProto(inter_op_parallelism_threads=2)
     targets = {
-        task: server.start(cluster, task, config) for task in cluster.ps_tasks + cluster.worker_tasks
+        task: server.start(cluster, task, config)
+        for task in cluster.ps_tasks + cluster.worker_tasks
     }
     watchdog = SimpleNamespace(report_progress=lambda: None)
     return [
-        session.Worker(cluster, task, strategy, job(strategy=strategy, **own), targets[task], watchdog)
+        session.Worker(
+            cluster, task, strategy, job(strategy=strategy, **own), targets[task], watchdog
+        )
         for task, own in zip(cluster.worker_tasks, jobs)
     ]
 
@@ -192,8 +197,6 @@ if __name__ == '__main__':
         print(f'UserError: {error}', file=sys.stderr, flush=True)
         status = 1
     except BaseException:
-        import traceback
-
         traceback.print_exc()
         status = 2
     sys.stdout.flush()
