@@ -36,13 +36,15 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
     )
     session = cifar10_distributed_train.session
     worker = session.Worker(cluster, cluster.worker_tasks[index], strategy, job, '', mock.Mock())
-    with (
-        mock.patch.object(session, 'session', side_effect=_Built) as made,
-        mock.patch.object(tf, 'Graph', tf.get_default_graph),
-        mock.patch.object(cifar10_distributed_train, 'FLAGS', mock.Mock(train_dir='')),
-    ):
-        with contextlib.suppress(_Built):
-            cifar10_distributed_train.train(worker, None)
+    with contextlib.ExitStack() as patches:
+        for target, name, value in [
+            (cifar10_distributed_train, 'FLAGS', mock.Mock(train_dir='')),
+            (tf, 'Graph', tf.get_default_graph),
+        ]:
+            patches.enter_context(mock.patch.object(target, name, value))
+        made = patches.enter_context(mock.patch.object(session, 'session', side_effect=_Built))
+        patches.enter_context(contextlib.suppress(_Built))
+        cifar10_distributed_train.train(worker, None)
     return made.call_args[0][-1]
 
 
