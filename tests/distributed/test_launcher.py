@@ -73,8 +73,9 @@ def test_another_status_ends_all(trainer, capsys):
     assert re.fullmatch(line, capsys.readouterr().err)
 
 
-def test_a_server_that_stays(trainer, tmp_path):
-    """It is terminated after the end of the workers."""
+def test_a_server_that_stays(trainer, tmp_path, monkeypatch):
+    """It is terminated after the end of the chief."""
+    monkeypatch.setattr(launcher, 'GRACE_SECS', 0.2)
     one = trainer(
         "signal.signal(signal.SIGTERM, lambda *_: touch('asked'))\n"
         "if task == 'ps 0': touch('ready'); wait_for()\nwait_for('ready')"
@@ -115,7 +116,10 @@ def test_an_all_reduce_starts_again_as_a_whole(trainer, capsys):
 
 
 def test_each_task_has_its_restarts(trainer):
-    one = trainer(f"if task != 'ps 0' and not start: {KILL}")
+    one = trainer(
+        f"if task != 'ps 0' and not start: {KILL}\nif task == 'worker 1': touch('again')\n"
+        "if task == 'worker 0': wait_for('again')"
+    )
     assert launch(one, 1, 2, max_restarts=1, flags=['--mode=async']) == 0
     assert one.tasks() == ['ps 0', 'worker 0', 'worker 0', 'worker 1', 'worker 1']
 

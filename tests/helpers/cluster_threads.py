@@ -24,7 +24,7 @@ from cifar10.distributed import launcher, server
 from cifar10.distributed.cluster import Cluster, Strategy
 from cifar10.errors import UserError
 from cifar10.system import machine
-from scripts.cifar10_distributed_train import MODES, session
+from scripts.cifar10_distributed_train import MODES, worker_session
 from tests.helpers import forks
 
 DEADLINE_SECS = 60
@@ -109,10 +109,10 @@ class _Worker:
             self._variables = {v.op.name: v for v in tf.global_variables()}
             self._saver = tf.train.Saver(save_relative_paths=True)
             run = SimpleNamespace(restored_path=lambda unused_saver: checkpoint_path)
-            creator = session.SessionCreator(
+            creator = worker_session.SessionCreator(
                 worker, self._saver, run if worker.task.is_chief else None
             )
-            hooks = [session._JoinHook(worker, self._update), *self._update.hooks]
+            hooks = [worker_session._JoinHook(worker, self._update), *self._update.hooks]
             self._session = tf.train.MonitoredSession(creator, hooks)
         self._plain, self._summaries = self._session._tf_sess(), []
 
@@ -142,7 +142,7 @@ def _make_workers(num_ps, strategy, jobs):
     }
     watchdog = SimpleNamespace(report_progress=lambda: None)
     return [
-        session.Worker(
+        worker_session.Worker(
             cluster, task, strategy, job(strategy=strategy, **own), targets[task], watchdog
         )
         for task, own in zip(cluster.worker_tasks, jobs)
@@ -161,9 +161,9 @@ def _main(turns, num_ps, strategy, jobs, path):
     for turn in turns:
         before = workers[0].values()
         if turn == 'save':
-            workers[0].save(path + '.ckpt')
+            workers[0].save(path + '.ckpt-1')
         elif turn == 'restart':
-            workers[0] = _Worker(made[0], path + '.ckpt')
+            workers[0] = _Worker(made[0], path + '.ckpt-1')
         else:
             list(pool.map(lambda index: workers[index].step(), turn))
         while strategy['mode'] == 'sync' and _lacks_averages(before, workers[0].values()):

@@ -34,7 +34,7 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
         batches_per_tower=strategy.batches_per_tower,
         **{name: value for name, value in numbers.items() if name in training.Job._fields},
     )
-    session = cifar10_distributed_train.session
+    session = cifar10_distributed_train.worker_session
     worker = session.Worker(cluster, cluster.worker_tasks[index], strategy, job, '', mock.Mock())
     with contextlib.ExitStack() as patches:
         for target, name, value in [
