@@ -101,7 +101,8 @@ def test_a_server_ends_after_the_workers(run):
     source = """
 target = server.start(cluster, task, tf.ConfigProto())
 with tf.Graph().as_default() as graph:
-    enqueue = server.done_queue(task).enqueue(tf.constant(0, tf.int64))
+    queue = server.done_queue(task)
+    enqueue, size = queue.enqueue(tf.constant(0, tf.int64)), queue.size()
 session = tf.Session(target, graph, server.session_config([task]))
 count = [0]
 
@@ -113,12 +114,12 @@ class Watchdog:
             threading.Timer(0.2, session.run, [enqueue]).start()
 
 server.serve(target, cluster, task, Watchdog())
-print(count[0], session.run(enqueue))
+print(count[0], session.run(size))
 """
     (port,) = launcher.free_ports(1)
     with _listening() as worker, _closed() as lost:
         status, stdout, stderr = run(source, port, worker, lost)
-    assert (status, stdout.splitlines()[1:]) == (0, ['5 None']), stderr
+    assert (status, stdout.splitlines()[1:]) == (0, ['5 2']), stderr
 
 
 def test_a_server_without_workers(run):
