@@ -49,6 +49,7 @@ def test_the_input_is_on_the_worker(data_dir, mode):
     operations = tf.get_default_graph().get_operations()
     on_servers = [op for op in operations if task_of(op).startswith('ps ')]
     queues = {op.name for op in on_servers if op.type.endswith('QueueV2')}
+    queues.discard('dummy_queue')  # in TensorFlow 1.15
     assert queues == (set() if mode == 'async' else {'sync_token_q'})
     pipeline = {'RandomShuffleQueueV2', 'Conv2D', 'FixedLengthRecordReaderV2', 'MergeSummary'}
     assert not pipeline & {op.type for op in on_servers}
