@@ -5,7 +5,6 @@ import os
 import signal
 
 import pytest
-import tensorflow.compat.v1 as tf
 
 from cifar10 import hooks
 from cifar10.cli import training_job
@@ -148,26 +147,6 @@ def test_the_progress_and_a_signal(tmp_path, data_dir, capsys, monkeypatch):
         _train(data_dir, tmp_path, SETTINGS)
     assert printed[-1] == 'Replaying the input of 3 steps: 0%'
     assert checkpoint.read_latest(str(tmp_path)).path == before
-
-
-def test_the_progress_is_reported(monkeypatch):
-    """The chief of a cluster must not take a long replay for a lost worker."""
-    monkeypatch.setattr(hooks, '_REPLAY_PRINT_SECS', 0)
-    with tf.Graph().as_default(), tf.Session() as session:
-        queue = tf.FIFOQueue(20, [tf.int32, tf.int32], [[], []])
-        reported = []
-        hook = hooks.ReplayHook(
-            queue,
-            2,
-            tf.constant(4),
-            signals.StopRequest(),
-            lambda: reported.append(session.run(queue.size())),
-        )
-        hook.begin()
-        session.run(queue.enqueue_many([list(range(20)), list(range(20))]))
-        hook.after_create_session(session, tf.train.Coordinator())
-        assert reported == [20, 18, 16, 14]
-        assert session.run(queue.dequeue()) == [8, 8]
 
 
 def test_the_plan_names_the_replay(data_dir, capsys):

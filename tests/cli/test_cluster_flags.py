@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.cli import cluster_flags, training_flags
 from cifar10.data import download, synthetic
-from cifar10.distributed.cluster import Cluster, Strategy, Task, Timeouts
+from cifar10.distributed.cluster import Cluster, Strategy, Task
 from cifar10.errors import UserError
 from tests.helpers import programs
 
@@ -104,11 +104,6 @@ WITHOUT_SERVERS = CLUSTER._replace(ps_hosts=())
             Strategy('average', 2, average_period=7),
         ),
         (WITHOUT_SERVERS, ['--mode=allreduce', '--deterministic'], Strategy('allreduce', 2)),
-        (
-            CLUSTER,
-            ['--deterministic', '--replicas_to_aggregate=2'],
-            Strategy('sync', 2, replicas_to_aggregate=2),
-        ),
     ],
 )
 def test_strategies(cluster, words, strategy):
@@ -141,12 +136,6 @@ def test_too_many_backup_workers():
     )
 
 
-def test_timeouts():
-    assert _parsed([], cluster_flags.timeouts_from_flags) == Timeouts() == (300, 120)
-    words = ['--connect_timeout_secs=7', '--stall_timeout_secs=8']
-    assert _parsed(words, cluster_flags.timeouts_from_flags) == Timeouts(connect=7, stall=8)
-
-
 @pytest.mark.parametrize('cluster', [CLUSTER, WITHOUT_SERVERS])
 def test_the_command_of_a_task(cluster):
     """The trainer reads the Cluster and the Task back. Each flag of the launcher would differ."""
@@ -157,6 +146,20 @@ def test_the_command_of_a_task(cluster):
             words = command(cluster, task, has_begun)
             assert words[:2] == ['python', 'trainer.py'] and words[-2:] == others
             assert _given(*words[2:]) == (cluster, task)
+
+
+@pytest.mark.parametrize(
+    'words, num_gpus, is_async',
+    [
+        ([], 1, False),
+        (['--num_gpus=12', '-num_gpus', '3', '--num_gpus=2x', '--no_num_gpus=4'], 3, False),
+        (['--mode=sync', '-mode', 'async'], 1, True),
+        (['--mode=async', '--mode=average', '--train_dir=mode=async'], 1, False),
+    ],
+)
+def test_what_the_launcher_must_know(words, num_gpus, is_async):
+    command = cluster_flags.TrainerCommand([], words)
+    assert (command.num_gpus, command.is_async) == (num_gpus, is_async)
 
 
 @pytest.mark.parametrize('name', ['ps_hosts', 'worker_hosts', 'job_name', 'task_index'])
@@ -172,8 +175,8 @@ MISTAKES = [  # flags after HOSTS and TASK, exit status, complaint
     (['--mode=allreduce'], 1, '--mode=allreduce has no parameter servers: '),
     (['--ps_hosts=', '--mode=average'], 1, '--mode=average needs parameter servers: '),
     (['--mode=async', '--average_period=2'], 1, '--average_period has no effect with --mode=async'),
-    (['--deterministic', '--seed=1', '--mode=async'], 1, '--mode=async and --replicas_to_aggre'),
-    (['--deterministic', '--seed=1', '--replicas_to_aggregate=1'], 1, '--mode=async and --repl'),
+    (['--deterministic', '--seed=1', '--mode=async'], 1, '--deterministic does not work with --mode=async: '),
+    (['--deterministic', '--seed=1'], 1, '--deterministic does not work with --mode=sync: '),
     (['--momentum=0.5'], 1, '--momentum has no effect with '),
     (['--job_name=chief'], 2, 'flag --job_name=chief: '),
     (['worker'], 2, "the arguments must be flags only, not 'worker'"),

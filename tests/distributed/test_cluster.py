@@ -32,8 +32,9 @@ def test_tasks():
     ]
     assert CLUSTER.describe(other) == 'worker 1 (c:3)'
     assert Task('worker', 12).device == '/job:worker/task:12/cpu:0'
-    assert CLUSTER.addresses == 'ps_hosts=a:1 worker_hosts=b:2,c:3'
-    assert Cluster((), ('b:2',)).addresses == 'worker_hosts=b:2'
+    assert CLUSTER.state_tasks == CLUSTER.ps_tasks
+    assert Cluster((), ('b:2', 'c:3')).state_tasks == [chief]
+    assert Cluster((), ('b:2',)).spec == {'worker': ['b:2']}
     for task in CLUSTER.ps_tasks + CLUSTER.worker_tasks + [Task('evaluator', 7)]:
         CLUSTER.check(task)
 
@@ -110,6 +111,11 @@ def _config(jobs, job='worker', index=0, **further):
             Task('worker', 1),
         ),
         (
+            _config({'master': ['b:2'], 'ps': ['a:1'], 'worker': ['c:3']}, 'master'),
+            CLUSTER,
+            Task('worker', 0),
+        ),
+        (
             _config({'chief': ['b:2'], 'worker': ['c:3']}, index=-1),
             Cluster((), ('b:2', 'c:3')),
             Task('worker', -1),  # stays wrong
@@ -136,7 +142,9 @@ def test_tf_config(text, cluster, task):
         (_config({'worker': ['a:1']}, index=0.5), '0.5'),
         (_config({'chief': ['a:1', 'b:2']}, 'worker'), 'there can be one chief, with the index 0'),
         (_config({'worker': ['b:2']}, 'chief'), 'there can be one chief, with the index 0'),
-        (_config({'worker': ['b:2'], 'master': []}), "not 'master'"),
+        (_config({'chief': ['a:1'], 'master': ['b:2']}, 'master'), 'there can be one chief'),
+        (_config({'master': ['b:2']}, 'master', 1), 'there can be one chief, with the index 0'),
+        (_config({'worker': ['b:2'], 'server': []}), "not 'server'"),
     ],
 )
 def test_malformed_tf_config(text, what):
@@ -146,29 +154,27 @@ def test_malformed_tf_config(text, what):
 
 
 @pytest.mark.parametrize(
-    'strategy, examples, steps_per_execution',
+    'strategy, examples',
     [
-        (Strategy('sync', 4), 4 * 2 * 128, 1),
-        (Strategy('sync', 4, replicas_to_aggregate=3), 3 * 2 * 128, 1),
-        (Strategy('async', 4, fetch_steps=5, push_steps=3), 3 * 2 * 128, 1),
-        (Strategy('average', 4, average_period=5), 4 * 2 * 128, 5),
+        (Strategy('sync', 4), 4 * 2 * 128),
+        (Strategy('sync', 4, replicas_to_aggregate=3), 3 * 2 * 128),
+        (Strategy('async', 4, fetch_steps=5, push_steps=3), 3 * 2 * 128),
+        (Strategy('average', 4, average_period=5), 4 * 2 * 128),
     ],
 )
-def test_a_step_of_the_run(strategy, examples, steps_per_execution):
-    """With two towers per worker: examples per global step, and global steps per session run."""
+def test_a_step_of_the_run(strategy, examples):
+    """With two towers per worker: examples per global step."""
     job = Job(
         dataset.read('data'),
         dataclasses.replace(CLASSIC, epochs=2.0),
         ['/cpu:0', '/cpu:1'],
         batches_per_tower=strategy.batches_per_tower,
-        steps_per_execution=strategy.steps_per_execution,
     )
     assert job.run_length == RunLength(
         examples,
         50000,
         last_step=-(-100000 // examples),
         batches_per_step=examples // 128,
-        steps_per_execution=steps_per_execution,
     )
 
 

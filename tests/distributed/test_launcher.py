@@ -1,4 +1,4 @@
-"""Launcher with fake tasks that print, fail, are killed, or ignore signals."""
+"""Launcher with fake tasks that print, fail, are killed, or ignore signals; a fake nvidia-smi."""
 
 import os
 import re
@@ -8,7 +8,10 @@ import sys
 import pytest
 
 from cifar10.distributed import launcher
-from tests.helpers.fake_tasks import DEADLINE_SECS, hosts, launch, own_flags
+from tests.helpers.fake_tasks import KILL, hosts, launch, own_flags
+
+TASKS = ['ps 0', 'worker 0', 'worker 1']
+_TELLS = "print(os.environ.get('CUDA_VISIBLE_DEVICES'), os.environ.get('CUDA_DEVICE_ORDER'))"
 
 
 def test_every_task_is_started_once(trainer, capsys, monkeypatch):
@@ -46,8 +49,7 @@ os.write(1, b'x' * 200000 + b'\\n\\xff\\n\\nlast')
     out, err = capsys.readouterr()
     lines = ['a piece of a line', 'x' * 200000, '\\xff', '', 'last']
     assert out.splitlines() == ['[worker 0] ' + line for line in lines]
-    assert err == '[worker 0] err\n'
-    assert '--ps_hosts' not in ' '.join(one.words('worker 0')[0])
+    assert err == '[worker 0] err\n' and '--ps_hosts' not in ' '.join(one.words('worker 0')[0])
 
 
 def test_lines_come_at_once(trainer, tmp_path, monkeypatch):
@@ -66,30 +68,87 @@ def test_lines_come_at_once(trainer, tmp_path, monkeypatch):
 
 def test_another_status_ends_all(trainer, capsys):
     one = trainer("if task == 'worker 1': wait_for_all(); sys.exit(76)\nwait_for()")
-    assert launch(one, 1, 2) == 76
-    assert one.tasks() == ['ps 0', 'worker 0', 'worker 1']
-    assert re.fullmatch(
-        r'\S+: worker 1 ended with status 76: it is not restarted\n', capsys.readouterr().err
-    )
+    assert launch(one, 1, 2) == 76 and one.tasks() == TASKS
+    line = r'\S+: worker 1 ended with status 76: it is not started again\n'
+    assert re.fullmatch(line, capsys.readouterr().err)
 
 
-def test_servers_end_by_themselves(trainer, capsys, monkeypatch):
-    monkeypatch.setattr(launcher, 'PS_GRACE_SECS', DEADLINE_SECS)
-    one = trainer("if task == 'ps 0': wait_for_end('worker 0'); sys.exit(1)")
-    assert launch(one, 1, 1) == 0 and capsys.readouterr().err == ''
-
-
-def test_servers_that_stay(trainer, capsys, tmp_path):
+def test_a_server_that_stays(trainer, tmp_path, monkeypatch):
+    """It is terminated after the end of the chief."""
+    monkeypatch.setattr(launcher, 'GRACE_SECS', 0.2)
     one = trainer(
-        "signal.signal(signal.SIGTERM, lambda *_: touch('asked'))\nif task == 'ps 1': touch('ready'); wait_for()\n"
-        "wait_for('ready')"
+        "signal.signal(signal.SIGTERM, lambda *_: touch('asked'))\n"
+        "if task == 'ps 0': touch('ready'); wait_for()\nwait_for('ready')"
     )
-    assert launch(one, 2, 2) == 0
-    assert (tmp_path / 'asked').exists()
-    assert re.fullmatch(
-        r'\S+: ps 1 still runs \S+ s after the end of the workers: it is terminated\n',
-        capsys.readouterr().err,
+    assert launch(one, 1, 2) == 0 and (tmp_path / 'asked').exists()
+
+
+@pytest.mark.parametrize(
+    'mode, task, end, told, restarted',
+    [
+        ('sync', 'ps 0', KILL, 'was ended by SIGKILL: all tasks are', TASKS),
+        ('average', 'worker 1', 'sys.exit(129)', 'ended with status 129: all tasks are', TASKS),
+        ('async', 'ps 0', KILL, 'was ended by SIGKILL: it is', ['ps 0']),
+        ('async', 'worker 0', 'sys.exit(137)', 'ended with status 137: it is', ['worker 0']),
+        ('async', 'worker 1', 'sys.exit(75)', 'ended with status 75: all tasks are', TASKS),
+    ],
+)
+def test_restarts(trainer, capsys, mode, task, end, told, restarted):
+    """All addresses stay the same."""
+    one = trainer(
+        f'if task == {task!r} and not start: wait_for_all(); {end}\n'
+        f"if task == {task!r}: touch('again')\nwait_for('again')"
     )
+    assert launch(one, 1, 2, flags=['--mode=' + mode]) == 0
+    assert one.tasks() == sorted(TASKS + restarted)
+    first, second = one.words(task)
+    assert second[:-1] == first and second[-1] == '--nofresh' or second == first
+    assert capsys.readouterr().err.endswith(f': {task} {told} started again (2 restarts left)\n')
+
+
+def test_an_all_reduce_starts_again_as_a_whole(trainer, capsys):
+    one = trainer(
+        f"if not start and task == 'worker 1': wait_for_all(); {KILL}\nif not start: wait_for()"
+    )
+    assert launch(one, 0, 3, max_restarts=1) == 0
+    assert one.tasks() == sorted(2 * ['worker 0', 'worker 1', 'worker 2'])
+    assert 'all tasks are started again (0 restarts left)\n' in capsys.readouterr().err
+
+
+def test_each_task_has_its_restarts(trainer):
+    one = trainer(
+        f"if task != 'ps 0' and not start: {KILL}\nif task == 'worker 1': touch('again')\n"
+        "if task == 'worker 0': wait_for('again')"
+    )
+    assert launch(one, 1, 2, max_restarts=1, flags=['--mode=async']) == 0
+    assert one.tasks() == ['ps 0', 'worker 0', 'worker 0', 'worker 1', 'worker 1']
+
+
+@pytest.mark.parametrize(
+    'num_ps, end, status, max_restarts', [(0, KILL, 137, 1), (1, 'sys.exit(75)', 75, 2)]
+)
+def test_restarts_are_used_up(trainer, capsys, num_ps, end, status, max_restarts):
+    one = trainer(f"if task == 'worker 1': {end}\nwait_for()")
+    assert launch(one, num_ps, 2, max_restarts) == status
+    assert one.tasks().count('worker 1') == max_restarts + 1
+    said = capsys.readouterr().err
+    left = [int(number) for number in re.findall(r'\((\d) restarts left\)', said)]
+    assert left == list(range(max_restarts))[::-1] and said.count('no restarts are left') == 1
+
+
+def test_a_restart_resumes(trainer):
+    """--fresh moves an older run aside, even after an early death of the chief, but never this
+    run."""
+    given = ['--fresh', '--freshness=2', '-fresh=true', '--max_steps=3', '--nofresh', '--fresh=1']
+    one = trainer(
+        "if task == 'worker 0' and start == 1: print('2026-01-01 00:00:00: step 1, loss = 1', flush=True)\n"
+        f"if task == 'worker 0' and start < 3: {KILL}"
+    )
+    assert launch(one, 0, 1, flags=given) == 0
+    first, second, third, fourth = one.words('worker 0')
+    resumed = ['--freshness=2', '--max_steps=3', '--nofresh']
+    assert own_flags(first, given) == own_flags(third, resumed)
+    assert first == second and third == fourth
 
 
 def test_a_port_that_is_taken(monkeypatch):
@@ -98,9 +157,8 @@ def test_a_port_that_is_taken(monkeypatch):
         taken = server.getsockname()[1]
         server.listen(1)
         (free,) = launcher.free_ports(1)
-        monkeypatch.setattr(
-            launcher.random.SystemRandom, 'sample', lambda *unused: [taken, free, taken]
-        )
+        ports = [taken, free, taken]
+        monkeypatch.setattr(launcher.random.SystemRandom, 'sample', lambda *unused: ports)
         assert launcher.free_ports(3) == [free]
 
 
@@ -117,26 +175,54 @@ def test_shares_of_the_cores(monkeypatch, cores, num_workers, shares):
     assert [launcher._worker_cores(index, num_workers) for index in range(num_workers)] == shares
 
 
-def test_a_system_that_does_not_tell_the_cores(monkeypatch):
-    monkeypatch.delattr(os, 'sched_getaffinity', raising=False)
-    assert launcher._worker_cores(0, 1) == []
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """machine(num_gpus, **environment) has an nvidia-smi that lists GPUs; None has none."""
+
+    def make(num_gpus, **environment):
+        for name in ('CUDA_VISIBLE_DEVICES', 'CUDA_DEVICE_ORDER'):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        program = tmp_path / 'bin' / 'nvidia-smi'
+        program.parent.mkdir()
+        if num_gpus is not None:
+            indexes = '\n'.join(map(str, range(num_gpus))) or 'No devices were found'
+            program.write_text(f'#!/bin/sh\ntest "$1" = --query-gpu=index && echo "{indexes}"')
+            program.chmod(0o755)
+        monkeypatch.setenv('PATH', str(program.parent))
+
+    return make
 
 
-@pytest.mark.skipif(
-    not hasattr(os, 'sched_getaffinity'), reason='a system that does not tell the cores'
+SHARED = 'The workers request 3 GPUs, but there are 2: workers share GPUs'
+
+
+@pytest.mark.parametrize(
+    'num_gpus, environment, flags, gpus, order, line',
+    [
+        (6, {}, ['--num_gpus=2'], ['0,1', '2,3', '4,5'], 'PCI_BUS_ID', None),
+        (2, {}, [], ['0', '1', '0'], 'PCI_BUS_ID', SHARED),
+        (
+            8,
+            {'CUDA_VISIBLE_DEVICES': '3, GPU-8f6d,MIG-5a,-1,0'},
+            [],
+            ['3', 'GPU-8f6d', 'MIG-5a'],
+            None,
+            None,
+        ),
+        (0, {}, [], ['None'] * 3, None, None),
+        (None, {}, [], ['None'] * 3, None, None),
+    ],
 )
-def test_workers_share_the_cores(trainer, capsys):
-    """Each worker gets one core, the parameter server all."""
-    cores = os.sched_getaffinity(0)
-    one = trainer(
-        f"""
-num_cores = {len(cores)} if task == 'ps 0' else 1
-while len(os.sched_getaffinity(0)) != num_cores:  # not set """
-        """yet
-    time.sleep(0.01)
-print(*os.sched_getaffinity(0))"""
-    )
-    assert launch(one, 1, len(cores)) == 0
-    found = dict(re.findall(r'\[(.*)\] (.*)', capsys.readouterr().out))
-    assert set(map(int, found.pop('ps 0').split())) == cores
-    assert sorted(map(int, found.values())) == sorted(cores)
+def test_gpus(machine, trainer, capsys, num_gpus, environment, flags, gpus, order, line):
+    """The server sees none."""
+    machine(num_gpus, **environment)
+    assert launch(trainer(_TELLS), 1, 3, flags=flags) == 0
+    told = capsys.readouterr().out
+    found = dict(re.findall(r'\[(.*)\] (.*)', told))
+    hidden = order if 'None' not in gpus else 'PCI_BUS_ID'
+    assert found.pop('ps 0') == f'-1 {hidden}'
+    assert found == {f'worker {index}': f'{own} {order}' for index, own in enumerate(gpus)}
+    assert (SHARED in told) == (line is not None)
+    assert ('GPUs: worker 0 gets ' in told) == ('None' not in gpus)

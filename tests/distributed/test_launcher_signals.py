@@ -18,7 +18,7 @@ signals.install_handlers()
 startup.protect_stdout()
 launcher.CHIEF_GRACE_SECS, launcher.GRACE_SECS = map(float, sys.argv[1:3])
 try:
-    status = launcher.Launcher(TrainerCommand(sys.argv[3:], []), 1, 2, 1, 3).run()
+    status = launcher.Launcher(TrainerCommand(sys.argv[3:], []), 1, 2, 3).run()
 except signals.SignalInterrupt as interrupt:
     status = 128 + interrupt.signum
 sys.exit(status)

@@ -1,24 +1,32 @@
-"""Connections to other tasks, their answers, and free ports, with plain sockets."""
+"""Server, connections, and watchdog, with plain sockets and processes."""
 
 import contextlib
 import socket
-import threading
-from unittest import mock
 
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.distributed import server
-from cifar10.distributed.cluster import CONNECTING, FILLING, JOINING, TRAINING, Cluster, Task
-from cifar10.distributed.server import TaskInfo
+from cifar10.distributed import launcher, server
+from cifar10.distributed.cluster import Cluster, Task
 from cifar10.errors import UserError
 from tests.helpers import forks
+
+_SCRIPT = """
+import signal, sys, threading
+import tensorflow.compat.v1 as tf
+from cifar10.distributed import launcher, server
+from cifar10.distributed.cluster import Cluster, Task
+
+signal.alarm(60)
+ports = ['127.0.0.1:' + port for port in sys.argv[1:]]
+cluster, task = Cluster(tuple(ports[:1]), tuple(ports[1:])), Task('ps', 0)
+server.POLL_SECS = 0.01
+"""
 
 
 @contextlib.contextmanager
 def _listening(family=socket.AF_INET, host='127.0.0.1'):
-    """Yield the port of a socket that accepts connections and never answers, like a stopped
-    process."""
+    """Yield the port of a socket that accepts connections and never answers."""
     with socket.socket(family) as listener:
         listener.bind((host, 0))
         listener.listen(16)
@@ -33,51 +41,17 @@ def _closed():
         yield bound.getsockname()[1]
 
 
-def _absent(*addresses):
-    cluster = Cluster((), addresses)
-    task_infos = server.query_all(server.read_task_info, cluster, cluster.worker_tasks)
-    return server.describe_awaited(cluster, task_infos)
+@pytest.fixture
+def run(tmp_path):
+    """Run source after _SCRIPT in a process; return its status, stdout and stderr."""
 
+    def run(source, *ports):
+        (tmp_path / 'script.py').write_text(_SCRIPT + source)
+        process = forks.Process([str(tmp_path / 'script.py'), *map(str, ports)])
+        stdout, stderr = process.communicate()
+        return process.returncode, stdout, stderr
 
-def test_ipv6():
-    if not socket.has_ipv6:
-        pytest.skip('no IPv6 here')
-    with contextlib.suppress(OSError), _listening(socket.AF_INET6, '::1') as port:
-        cluster = Cluster((), (f'[::1]:{port}',))
-        assert server.unreachable_tasks(cluster, cluster.worker_tasks) == []
-
-
-def test_nobody_listens():
-    with _closed() as port:
-        assert _absent(f'127.0.0.1:{port}') == [f'worker 0 (127.0.0.1:{port}: Connection refused)']
-
-
-def test_an_unknown_host():
-    (text,) = _absent('no-such-host.invalid:2222')
-    assert (
-        text.startswith('worker 0 (no-such-host.invalid:2222: ')
-        and 'Errno' not in text
-        and len(text) > 45
-    )
-
-
-@pytest.mark.parametrize(
-    'address, is_local_address',
-    [
-        ('localhost:2222', True),
-        ('192.0.2.1:2222', False),
-        ('no-such-host.invalid:2222', False),
-    ],
-)
-def test_addresses_of_this_machine(address, is_local_address):
-    """192.0.2.1 is for documentation: no machine has it (RFC 5737)."""
-    assert server.is_local_address(address) == is_local_address
-
-
-def test_no_answer(monkeypatch):
-    ignore = mock.Mock(side_effect=socket.timeout('timed out'))
-    monkeypatch.setattr(socket, 'create_connection', ignore)
-    assert _absent('a:1') == ['worker 0 (a:1: no answer)']
+    return run
 
 
 def test_only_who_is_asked_for_and_in_order():
@@ -90,131 +64,134 @@ def test_only_who_is_asked_for_and_in_order():
         assert server.unreachable_tasks(cluster, []) == []
 
 
-def test_all_are_asked_at_the_same_time():
-    # Serial queries would never reach the barrier together.
-    barrier, cluster = threading.Barrier(2, timeout=30), Cluster((), ('a:1', 'b:1'))
-    assert server.query_all(
-        lambda address: (address, barrier.wait() < 2), cluster, cluster.worker_tasks
-    ) == {Task('worker', 0): ('a:1', True), Task('worker', 1): ('b:1', True)}
+def test_ipv6():
+    with contextlib.suppress(OSError), _listening(socket.AF_INET6, '::1') as port:
+        cluster = Cluster((), (f'[::1]:{port}',))
+        assert server.unreachable_tasks(cluster, cluster.worker_tasks) == []
 
 
-_TASK_INFO = TaskInfo('worker_hosts=a:1,b:2', 'worker 0', 7)
-
-
-@pytest.mark.parametrize(
-    'task_infos, expected',
-    [
-        ([_TASK_INFO._replace(phase=TRAINING)] * 2, []),
-        (['no answer', _TASK_INFO], ['worker 0 (a:1: no answer)']),
-        (
-            [_TASK_INFO, _TASK_INFO._replace(phase=FILLING)],
-            ['worker 0 (a:1: connecting)', 'worker 1 (b:2: filling the queue)'],
-        ),
-        (
-            [_TASK_INFO, _TASK_INFO._replace(cluster='worker_hosts=b:2')],
-            ['worker 1 (b:2: started with worker_hosts=b:2)'],
-        ),
-    ],
-)
-def test_absent_tasks(task_infos, expected):
-    """Phases are listed only if all tasks answer."""
-    cluster = Cluster((), ('a:1', 'b:2'))
-    assert server.describe_awaited(cluster, dict(zip(cluster.worker_tasks, task_infos))) == expected
-
-
-_ASK = """
-import contextlib, socket, sys, threading
-import tensorflow.compat.v1 as tf
-from cifar10.distributed import server
-from cifar10.distributed.cluster import Cluster, Task
-
-running = tf.train.Server.create_local_server()
-address, task = running.target[len('grpc://'):], Task(running.server_def.job_name, 0)
-print(server.read_task_info(address))
-own = server.OwnTaskInfo(running.target, Cluster((), (address,)), task)
-for phase in ('connecting', 'training'):
-    own.set_phase(phase)
-    assert server.read_task_info(address) == own.task_info == ('worker_hosts=' + address, str(task), own.task_info.incarnation, phase)
-another = server.OwnTaskInfo(running.target, Cluster((), (address,)), task)
-assert another.task_info.incarnation != own.task_info.incarnation
-own._session.run(own._assign, {own._text: '["a task info", "of another version"]'})
-print(server.read_task_info(address))
-own.set_phase('training')
-
-# Old connections hang, as for minutes after a TCP failure; new ones work.
-listener = socket.socket()
-listener.bind(('127.0.0.1', 0))
-listener.listen(16)
-is_cut, pairs = [False], []
-
-def forward(source, target, number):
-    with contextlib.suppress(OSError):
-        while True:
-            data = source.recv(1 << 16)
-            if is_cut[0] and number == 0 or not data:
-                return threading.Event().wait()  # The connection stays open but silent.
-            target.sendall(data)
-
-def accept():
-    while True:
-        pairs.append((listener.accept()[0], socket.create_connection(address.rsplit(':', 1))))
-        for source, target in (pairs[-1], pairs[-1][::-1]):
-            threading.Thread(target=forward, args=(source, target, len(pairs) - 1), daemon=True).start()
-
-threading.Thread(target=accept, daemon=True).start()
-through = '127.0.0.1:%d' % listener.getsockname()[1]
-with tf.Graph().as_default() as graph:
-    answer = tf.constant(42)
-session = tf.Session('grpc://' + through, graph, tf.ConfigProto(operation_timeout_in_ms=300))
-assert session.run(answer) == 42 and len(pairs) == 1
-is_cut[0] = True
-try:
-    session.run(answer)
-except tf.errors.DeadlineExceededError:
-    print(server.read_task_info(through) == own.task_info)
-make_config = tf.ConfigProto
-
-def make_quick_config(operation_timeout_in_ms, **options):
-    assert operation_timeout_in_ms < 5000
-    return make_config(operation_timeout_in_ms=500, **options)
-
-tf.ConfigProto = make_quick_config
-print(server.read_task_info('127.0.0.1:' + sys.argv[1]))
-"""
-
-
-def test_cards(tmp_path):
-    """A server answers at once, also after a network failure. A stopped process does not, although
-    the system accepts connections for it."""
-    (tmp_path / 'ask.py').write_text(_ASK)
-    with _listening() as port:
-        asked = forks.Process([str(tmp_path / 'ask.py'), str(port)])
-        stdout, stderr = asked.communicate(forks.DEADLINE_SECS)
-    assert (asked.returncode, stdout.splitlines()) == (
-        0,
-        [
-            'it is starting, or it is another program',
-            'it runs another version of this package',
-            'True',
-            'it does not answer',
-        ],
-    ), stderr
+def test_an_unknown_host():
+    cluster = Cluster((), ('no-such-host.invalid:2222',))
+    assert server.unreachable_tasks(cluster, cluster.worker_tasks) == cluster.worker_tasks
 
 
 def test_a_port_in_use():
     with _listening() as port:
         cluster = Cluster((), (f'127.0.0.1:{port}',))
         with pytest.raises(UserError) as error:
-            server.start_server(cluster, cluster.worker_tasks[0], tf.ConfigProto())
-    assert f'{port}) cannot listen: Address already in use: end the process' in str(error.value)
+            server.start(cluster, cluster.worker_tasks[0], tf.ConfigProto())
+    assert f'worker 0 (127.0.0.1:{port}) cannot listen (' in str(error.value)
+    assert str(error.value).count('\n') == 0 and ': end the process that uses' in str(error.value)
 
 
-@pytest.mark.parametrize('phases', [[None, CONNECTING, None, JOINING, FILLING], [JOINING, None]])
-def test_a_run_that_is_awaited(monkeypatch, phases):
-    """It waits until the chief trains, or has joined and ended with nothing to do."""
-    task_infos = [TaskInfo('', 'worker 0', 7, phase) if phase else 'no answer' for phase in phases]
-    read = mock.Mock(side_effect=task_infos)
-    monkeypatch.setattr(server, 'read_task_info', read)
-    monkeypatch.setattr(server, '_POLL_SECS', 0)
-    server.wait_for_chief(Cluster((), ('a:1',)), 60)
-    assert read.call_count == len(task_infos)
+def test_waiting(monkeypatch, capsys):
+    """The missing tasks are printed when they change."""
+    cluster = Cluster(('a:1',), ('b:2', 'c:3'))
+    absent = [['a:1', 'c:3'], ['a:1', 'c:3'], ['c:3'], []]
+    monkeypatch.setattr(server, '_accepts_connection', lambda address: address not in absent[0])
+    monkeypatch.setattr(server.time, 'sleep', lambda secs: absent.pop(0))
+    server.wait_for(cluster, cluster.ps_tasks + cluster.worker_tasks)
+    assert capsys.readouterr().out == (
+        'Waiting for ps 0 (a:1), worker 1 (c:3)\nWaiting for worker 1 (c:3)\n'
+    )
+
+
+def test_a_server_ends_after_the_workers(run):
+    """A worker that can be reached is progress, until the chief has ended."""
+    source = """
+target = server.start(cluster, task, tf.ConfigProto())
+with tf.Graph().as_default() as graph:
+    queue = server.done_queue(task)
+    enqueue, size = queue.enqueue(tf.constant(0, tf.int64)), queue.size()
+session = tf.Session(target, graph, server.session_config([task]))
+count = [0]
+
+class Watchdog:
+    def report_progress(self):
+        count[0] += 1
+        if count[0] == 5:
+            session.run(enqueue)
+            threading.Timer(0.2, session.run, [enqueue]).start()
+
+server.serve(target, cluster, task, Watchdog())
+print(count[0], session.run(size))
+"""
+    (port,) = launcher.free_ports(1)
+    with _listening() as worker, _closed() as lost:
+        status, stdout, stderr = run(source, port, worker, lost)
+    assert (status, stdout.splitlines()[1:]) == (0, ['5 2']), stderr
+
+
+def test_a_server_without_workers(run):
+    """The watchdog hears of no progress, and ends the process."""
+    source = """
+target = server.start(cluster, task, tf.ConfigProto())
+server.serve(target, cluster, task, server.Watchdog(cluster, task, (0.5, 0.5), lambda: False, 'check it'))
+"""
+    (port,) = launcher.free_ports(1)
+    with _closed() as lost:
+        status, _, stderr = run(source, port, lost)
+    assert status == 75 and f'no connection to worker 0 (127.0.0.1:{lost}): ' in stderr
+
+
+@pytest.mark.parametrize('reported, remedy', [('', ', and check it'), ('report_progress', '')])
+def test_a_stall(run, reported, remedy):
+    """The process ends although its main thread waits; the line has who cannot be reached."""
+    source = """
+watchdog = server.Watchdog(cluster, task, (0.05, 0.05), lambda: False, 'check it')
+if %r: watchdog.report_progress()
+threading.Event().wait()
+"""
+    with _listening() as port, _closed() as first, _closed() as lost:
+        status, _, stderr = run(source % reported, first, port, lost)
+    assert (status, stderr) == (
+        75,
+        f'script.py: no step for 0.05 seconds; no connection to worker 1 (127.0.0.1:{lost}): start '
+        f'this task and the missing ones again{remedy}\n',
+    )
+
+
+def test_the_run_has_ended(run):
+    source = """
+server.Watchdog(cluster, task, (0.05, 0.05), lambda: True, '')
+threading.Event().wait()
+"""
+    status, _, stderr = run(source, 1, 2)
+    assert (status, stderr) == (0, 'script.py: the run has ended, and the other tasks too\n')
+
+
+class _End(Exception):
+    """End of the simulated process."""
+
+
+@pytest.mark.parametrize('reports, ticks', [([], 10), ([1], 4), ([7, 10], 13), ([9, 10, 11], 14)])
+def test_ticks_of_the_watchdog(monkeypatch, reports, ticks):
+    """5 seconds to the first step, 2 seconds to each further step."""
+    monkeypatch.setattr(server.Watchdog, 'start', lambda self: None)
+    watchdog = server.Watchdog(
+        Cluster((), ('a:1',)), Task('worker', 0), (5, 2), lambda: False, 'check it'
+    )
+    count, ended = [0], []
+
+    def sleep(secs):
+        assert secs == server.POLL_SECS == 0.5
+        count[0] += 1
+        if count[0] in reports:
+            watchdog.report_progress()
+        if count[0] > 99:
+            raise _End
+
+    def exit_process(*status):
+        ended.append(status[0])
+        raise _End
+
+    monkeypatch.setattr(server.time, 'sleep', sleep)
+    monkeypatch.setattr(server, 'exit_process', exit_process)
+    with pytest.raises(_End):
+        watchdog.run()
+    assert ended == [75] and count[0] == ticks
+    watchdog.stop()
+    count[0], ended[:] = 50, []
+    with pytest.raises(_End):
+        watchdog.run()
+    assert ended == []

@@ -99,7 +99,7 @@ class Trainer:
 def launch(trainer, num_ps, num_workers, max_restarts=3, flags=()):
     """Launch a Trainer from this process, and return the exit status."""
     command = TrainerCommand(trainer.command, list(flags))
-    return launcher.Launcher(command, num_ps, num_workers, command.num_gpus, max_restarts).run()
+    return launcher.Launcher(command, num_ps, num_workers, max_restarts).run()
 
 
 def hosts(words, name):

@@ -1,7 +1,7 @@
 """Graphs of a cluster's workers, built by the trainer without servers."""
 
+import contextlib
 import dataclasses
-from typing import NamedTuple
 from unittest import mock
 
 import tensorflow.compat.v1 as tf
@@ -10,22 +10,15 @@ from cifar10 import training
 from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.distributed.cluster import Cluster, Strategy
-from cifar10.distributed.exchange import Update
-from cifar10.distributed.worker import Worker
 from scripts import cifar10_distributed_train
 
-GENERATION = 5  # of the variables
 
-
-class WorkerGraph(NamedTuple):
-    """Graph and operations of one worker."""
-
-    graph: tf.Graph
-    update: Update
+class _Built(Exception):
+    """The graph is complete."""
 
 
 def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **numbers):
-    """Build the WorkerGraph of the worker `index`, with batches of two, without a session.
+    """Return the Update of the worker `index`, with batches of two; its graph is the default one.
 
     `numbers` are fields of Strategy and of Job.
     """
@@ -33,27 +26,26 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
         tuple(f'ps{i}:1' for i in range(num_servers)),
         tuple(f'worker{i}:1' for i in range(num_workers)),
     )
-    strategy = Strategy(
-        mode,
-        num_workers,
-        **{name: value for name, value in numbers.items() if name in Strategy._fields},
-    )
+    fields = {name: value for name, value in numbers.items() if name in Strategy._fields}
+    strategy = Strategy(mode, num_workers, **fields)
     job = training.Job(
         dataset.read(data_dir),
         dataclasses.replace(hparams, batch_size=2),
         batches_per_tower=strategy.batches_per_tower,
-        steps_per_execution=strategy.steps_per_execution,
         **{name: value for name, value in numbers.items() if name in training.Job._fields},
     )
-    worker = Worker(mock.Mock(cluster=cluster, task=cluster.worker_tasks[index]), strategy, job)
-    # as by join()
-    worker.generation, worker.initializes_variables = GENERATION, index == 0
-    made, update = [], worker.update
-    with mock.patch.object(worker, 'train'), mock.patch.object(
-        worker, 'update', lambda *arguments: made.append(update(*arguments)) or made[0]
-    ):
-        cifar10_distributed_train.train(job, None, worker)
-    return WorkerGraph(made[0].train_op.graph, made[0])
+    session = cifar10_distributed_train.worker_session
+    worker = session.Worker(cluster, cluster.worker_tasks[index], strategy, job, '', mock.Mock())
+    with contextlib.ExitStack() as patches:
+        for target, name, value in [
+            (cifar10_distributed_train, 'FLAGS', mock.Mock(train_dir='')),
+            (tf, 'Graph', tf.get_default_graph),
+        ]:
+            patches.enter_context(mock.patch.object(target, name, value))
+        made = patches.enter_context(mock.patch.object(session, 'session', side_effect=_Built))
+        patches.enter_context(contextlib.suppress(_Built))
+        cifar10_distributed_train.train(worker, None)
+    return made.call_args[0][-1]
 
 
 def ancestors(*fetches):

@@ -1,0 +1,123 @@
+"""Places of variables, queues and operations, and transfers between tasks, in the trainer's
+graphs."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10.config import CLASSIC, FAST
+from tests.helpers import worker_graphs
+from tests.helpers.worker_graphs import ancestors, sent, task_of
+
+MODEL_BYTES = 4 * 1068298
+FEW_BYTES = 200  # steps, rates and the like
+
+
+def _places(variables, num_devices):
+    """Each variable goes to the first device with the fewest bytes."""
+    held, places = np.zeros(num_devices, int), {}
+    for variable in variables:
+        places[variable.op.name] = int(held.argmin())
+        held[places[variable.op.name]] += variable.shape.num_elements() * variable.dtype.size
+    return places
+
+
+def _layer(variable):
+    """Return the name of the variable of a slot, or of a moving average."""
+    return '/'.join(variable.op.name.split('/')[:2])
+
+
+@pytest.mark.parametrize(
+    'mode, num_servers, hparams', [('sync', 2, FAST), ('sync', 3, CLASSIC), ('async', 2, FAST)]
+)
+def test_variables_are_balanced_by_bytes(data_dir, mode, num_servers, hparams):
+    """They are whole; their slots and moving averages are with them."""
+    worker_graphs.build(data_dir, mode, num_servers, 2, 1, hparams)
+    trained = tf.trainable_variables()
+    assert sum(4 * v.shape.num_elements() for v in trained) == MODEL_BYTES and len(trained) == 10
+    places = _places([tf.train.get_global_step(), *trained], num_servers)
+    assert set(places.values()) == set(range(num_servers))
+    for variable in tf.global_variables():
+        assert task_of(variable.op) == f'ps {places[_layer(variable)]}', variable.op.name
+    assert len(tf.global_variables()) == (21 if hparams == CLASSIC else 31)
+
+
+@pytest.mark.parametrize('mode', ['sync', 'async', 'average'])
+def test_the_input_is_on_the_worker(data_dir, mode):
+    """Servers have one queue at most, of tokens."""
+    worker_graphs.build(data_dir, mode, 2, 2, 1)
+    operations = tf.get_default_graph().get_operations()
+    on_servers = [op for op in operations if task_of(op).startswith('ps ')]
+    queues = {op.name for op in on_servers if op.type.endswith('QueueV2')}
+    queues.discard('dummy_queue')  # in TensorFlow 1.15
+    assert queues == (set() if mode == 'async' else {'sync_token_q'})
+    pipeline = {'RandomShuffleQueueV2', 'Conv2D', 'FixedLengthRecordReaderV2', 'MergeSummary'}
+    assert not pipeline & {op.type for op in on_servers}
+    for variable in tf.local_variables():
+        assert task_of(variable.op) == 'worker 1', variable.op.name
+
+
+def _up_and_down(*fetches):
+    """Return the bytes from and to the worker 1; nothing else is moved, apart from few bytes."""
+    up = down = 0
+    for (sender, receiver), size in sent(*fetches).items():
+        assert 'worker 1' in (sender, receiver) or size < FEW_BYTES
+        up += size * (sender == 'worker 1')
+        down += size * (receiver == 'worker 1')
+    return up, down
+
+
+@pytest.mark.parametrize('mode', ['sync', 'async'])
+def test_an_update_moves_each_gradient_and_each_weight_once(data_dir, mode):
+    """Averages, momentum and orthogonal matrices stay on the servers."""
+    for moved in _up_and_down(worker_graphs.build(data_dir, mode, 2, 2, 1, FAST).train_op):
+        assert MODEL_BYTES <= moved < MODEL_BYTES + FEW_BYTES
+
+
+def test_a_push_only_sends(data_dir):
+    update = worker_graphs.build(data_dir, 'async', 2, 2, 1, FAST, push_steps=2, fetch_steps=2)
+    up, down = _up_and_down(update.train_op)
+    assert MODEL_BYTES <= up < MODEL_BYTES + FEW_BYTES and down < FEW_BYTES
+    up, down = _up_and_down(update.worker_init_op)  # a fetch
+    assert up == 0 and MODEL_BYTES <= down < MODEL_BYTES + FEW_BYTES
+
+
+def test_averaging_moves_weights_and_averages_once(data_dir):
+    """Nothing else is sent: neither the optimizer's state nor tensors of local steps."""
+    update = worker_graphs.build(data_dir, 'average', 2, 2, 1, FAST)
+    assert sent(update.train_op) == {}
+    for moved in _up_and_down(update.hooks[-1]._exchange):
+        assert 2 * MODEL_BYTES <= moved < 2 * MODEL_BYTES + FEW_BYTES
+
+
+def test_all_reduce(data_dir):
+    """One collective for all gradients, and one per variable for the start; nothing elsewhere."""
+    update = worker_graphs.build(data_dir, 'allreduce', 0, 2, 1, FAST)
+    operations = tf.get_default_graph().get_operations()
+    assert {task_of(op) for op in operations if op.device} == {'worker 1'}
+    shapes = [str(variable.shape) for variable in tf.global_variables()]
+    for fetch, wanted in [
+        (update.train_op, [f'({MODEL_BYTES // 4},)']),
+        (update.worker_init_op, shapes),
+    ]:
+        found = [op for op in ancestors(fetch) if op.type.startswith('Collective')]
+        assert sorted(str(op.inputs[0].shape) for op in found) == sorted(wanted)
+
+
+@pytest.mark.parametrize('mode, num_servers', [('average', 1), ('allreduce', 0)])
+def test_devices_of_a_worker(data_dir, mode, num_servers):
+    """A divided tower, and its variables, are on two GPUs."""
+    worker_graphs.build(
+        data_dir,
+        mode,
+        num_servers,
+        2,
+        1,
+        devices=('/gpu:0', '/gpu:1'),
+        devices_per_tower=2,
+        variable_strategy='spread',
+    )
+    gpus = _places(tf.trainable_variables(), 2)
+    for variable in tf.global_variables('[^/]+/'):
+        device = f'/job:worker/task:1/device:GPU:{gpus[_layer(variable)]}'
+        assert variable.device == device, variable.op.name
