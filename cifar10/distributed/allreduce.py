@@ -36,7 +36,7 @@ def update(worker, opt, own_gradients):
         variable.assign(_broadcast(worker, variable.read_value(), key))
         for key, variable in enumerate(tf.global_variables(), _VARIABLES)
     ]
-    return Update(train_op, gradients, hooks=[StartHook(broadcast)])
+    return Update(train_op, gradients, hooks=[StartHook(tf.group(*broadcast))])
 
 
 def _broadcast(worker, value, instance_key):

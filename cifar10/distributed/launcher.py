@@ -236,6 +236,7 @@ class TaskProcess:
         """Kill the process, and wait for its end."""
         self._process.kill()
         self._process.wait()
+        signals.child_pids.discard(self._process.pid)
 
     @property
     def is_restartable(self):

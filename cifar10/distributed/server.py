@@ -172,8 +172,9 @@ class Watchdog(threading.Thread):
         while self._idle < self._limit:
             time.sleep(POLL_SECS)
             self._idle += POLL_SECS
-        if self._has_ended():
-            exit_process(0, 'the run has ended, and the other tasks too')
+        with contextlib.suppress(UserError):  # a damaged record
+            if self._has_ended():
+                exit_process(0, 'the run has ended, and the other tasks too')
         missing = unreachable_tasks(self._cluster, self._others)
         cause = f'no step for {self._limit} seconds'
         if missing:

@@ -175,7 +175,11 @@ MISTAKES = [  # flags after HOSTS and TASK, exit status, complaint
     (['--mode=allreduce'], 1, '--mode=allreduce has no parameter servers: '),
     (['--ps_hosts=', '--mode=average'], 1, '--mode=average needs parameter servers: '),
     (['--mode=async', '--average_period=2'], 1, '--average_period has no effect with --mode=async'),
-    (['--deterministic', '--seed=1', '--mode=async'], 1, '--deterministic does not work with --mode=async: '),
+    (
+        ['--deterministic', '--seed=1', '--mode=async'],
+        1,
+        '--deterministic does not work with --mode=async: ',
+    ),
     (['--deterministic', '--seed=1'], 1, '--deterministic does not work with --mode=sync: '),
     (['--momentum=0.5'], 1, '--momentum has no effect with '),
     (['--job_name=chief'], 2, 'flag --job_name=chief: '),

@@ -78,7 +78,7 @@ def test_a_push_only_sends(data_dir):
     update = worker_graphs.build(data_dir, 'async', 2, 2, 1, FAST, push_steps=2, fetch_steps=2)
     up, down = _up_and_down(update.train_op)
     assert MODEL_BYTES <= up < MODEL_BYTES + FEW_BYTES and down < FEW_BYTES
-    up, down = _up_and_down(update.worker_init_op)  # a fetch
+    up, down = _up_and_down(update.hooks[0]._op)  # a fetch
     assert up == 0 and MODEL_BYTES <= down < MODEL_BYTES + FEW_BYTES
 
 
@@ -86,7 +86,7 @@ def test_averaging_moves_weights_and_averages_once(data_dir):
     """Nothing else is sent: neither the optimizer's state nor tensors of local steps."""
     update = worker_graphs.build(data_dir, 'average', 2, 2, 1, FAST)
     assert sent(update.train_op) == {}
-    for moved in _up_and_down(update.hooks[-1]._exchange):
+    for moved in _up_and_down(update.hooks[0]._exchange):
         assert 2 * MODEL_BYTES <= moved < 2 * MODEL_BYTES + FEW_BYTES
 
 
@@ -98,7 +98,7 @@ def test_all_reduce(data_dir):
     shapes = [str(variable.shape) for variable in tf.global_variables()]
     for fetch, wanted in [
         (update.train_op, [f'({MODEL_BYTES // 4},)']),
-        (update.worker_init_op, shapes),
+        (update.hooks[0]._op, shapes),
     ]:
         found = [op for op in ancestors(fetch) if op.type.startswith('Collective')]
         assert sorted(str(op.inputs[0].shape) for op in found) == sorted(wanted)

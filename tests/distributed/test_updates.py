@@ -189,6 +189,7 @@ def test_another_session_of_the_chief(tmp_path, data_dir, mode, is_restored):
     'own, name',
     [
         ({'recipe': 'faster'}, 'initial_learning_rate'),
+        ({'recipe': 'momentum'}, 'optimizer'),  # It has other variables.
         ({'num_towers': 2}, 'num_gpus'),
         ({'seed': 7}, 'seed'),
         ({'max_steps': 7}, 'max_steps'),

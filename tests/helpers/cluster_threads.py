@@ -90,6 +90,7 @@ class _Worker:
 
     def __init__(self, worker, checkpoint_path=None):
         mode, index = MODES[worker.strategy.mode], worker.task.index
+        worker_session.compare_with_chief(worker)
         device = (
             worker.task.device
             if worker.strategy.owns_variables
@@ -108,12 +109,11 @@ class _Worker:
             self._update = mode.update(worker, opt, gradients)
             self._variables = {v.op.name: v for v in tf.global_variables()}
             self._saver = tf.train.Saver(save_relative_paths=True)
-            run = SimpleNamespace(restored_path=lambda unused_saver: checkpoint_path)
+            run = SimpleNamespace(restored_path=lambda unused_saver: checkpoint_path, saved_step=0)
             creator = worker_session.SessionCreator(
                 worker, self._saver, run if worker.task.is_chief else None
             )
-            hooks = [worker_session._JoinHook(worker, self._update), *self._update.hooks]
-            self._session = tf.train.MonitoredSession(creator, hooks)
+            self._session = tf.train.MonitoredSession(creator, self._update.hooks)
         self._plain, self._summaries = self._session._tf_sess(), []
 
     def step(self):
