@@ -72,12 +72,13 @@ MODES = {
 }
 
 
-def train(worker, run):
+def train(worker, run, first_step):
     """Train the towers of one worker, and end the process.
 
     Args:
       worker: a worker_session.Worker.
       run: the Run of the chief; None for the other workers, which write no files.
+      first_step: the step of the last checkpoint, for the seed; 0 for a new run.
     """
     job, task, mode = worker.job, worker.task, MODES[worker.strategy.mode]
     hparams, settings, run_length = job.hparams, job.settings, job.run_length
@@ -87,7 +88,7 @@ def train(worker, run):
         else server.device_setter(worker.cluster, task)
     )
     with tf.Graph().as_default(), tf.device(device):
-        training.set_seed(settings, checkpoint.newest_step(FLAGS.train_dir), task.index)
+        training.set_seed(settings, first_step, task.index)
         model.set_num_sub_batches(job.num_sub_batches)
         images, labels = cifar10_input.distorted_inputs(
             job.dataset, hparams.batch_size, job.input_settings
@@ -166,12 +167,13 @@ def work(cluster, task, timeouts):
         else contextlib.nullcontext()
     ) as run:
         cluster_line = training_job.describe_cluster(cluster, task, strategy)
-        plan = training_job.print_plan(job, run.saved_step if run else 0, cluster_line)
+        first_step = 0 if FLAGS.fresh else checkpoint.newest_step(FLAGS.train_dir)
+        plan = training_job.print_plan(job, first_step, cluster_line)
         if run:
             run.plan = plan
         server.wait_for(cluster, worker.needed_tasks)
         worker_session.compare_with_chief(worker)
-        train(worker, run)
+        train(worker, run, first_step)
 
 
 def main():

@@ -74,13 +74,13 @@ def define():
             'connect_timeout_secs',
             300,
             1,
-            'Seconds to the first step, before exit status 75.',
+            'Limit of the time to the first step, in seconds. After it, the task exits with status 75.',
         ),
         (
             'stall_timeout_secs',
             120,
             1,
-            'Seconds to each further step, before exit status 75.',
+            'Limit of the time to each further step, in seconds. After it, the task exits with status 75.',
         ),
     ]:
         data_flags.define_integer(name, default, description, lower_bound)

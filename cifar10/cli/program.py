@@ -158,9 +158,9 @@ def run(main, arguments=(), uses_gpus=True):
         machine.set_up_tensorflow()
     if hasattr(threading, 'excepthook'):  # since Python 3.8
         usual = threading.excepthook
-        # These threads of tf.summary.FileWriter and tf.train.QueueRunner leave their errors to the
-        # main thread, which prints one line.
-        silent = 'EventLoggerThread', 'QueueRunnerThread'
+        # The threads of tf.summary.FileWriter and tf.train.SyncReplicasOptimizer leave their errors
+        # to the main thread, which prints one line.
+        silent = 'EventLoggerThread', 'QueueRunnerThread-sync_token_q'
         threading.excepthook = lambda args: args.thread.name.startswith(silent) or usual(args)
     app.run(lambda _: _call(main, arguments), flags_parser=lambda argv: argv)
 
