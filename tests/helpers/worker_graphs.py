@@ -44,7 +44,7 @@ def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **
             patches.enter_context(mock.patch.object(target, name, value))
         made = patches.enter_context(mock.patch.object(session, 'session', side_effect=_Built))
         patches.enter_context(contextlib.suppress(_Built))
-        cifar10_distributed_train.train(worker, None)
+        cifar10_distributed_train.train(worker, None, 0)
     return made.call_args[0][-1]
 
 
