@@ -189,7 +189,10 @@ def test_a_task_that_stops(make_cluster, fallen):
 def test_a_chief_that_is_asked_to_end(tmp_path, make_cluster, mode):
     """The chief saves and exits with 128 + n. A worker at the last step waits for its return."""
     cluster = make_cluster(1, 2, '--mode=' + mode, '--max_steps=20')
-    cluster.start()
+    cluster.start('ps 0', 'worker 0')
+    if mode == 'async':  # Before its own first step, a chief has nothing to save.
+        cluster.wait_for('worker 0', ': step 0, loss')
+    cluster.start('worker 1')
     cluster.wait_until_blocked(7)
     chief = cluster.tasks['worker 0']
     chief.signal(signal.SIGTERM)
