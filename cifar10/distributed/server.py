@@ -36,8 +36,12 @@ def start(cluster, task, config_proto):
     if not cluster.ps_hosts:
         config.experimental.collective_group_leader = '/job:worker/replica:0/task:0'
     try:
+        # TensorFlow's error has no reason, and gRPC prints lines of its own.
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(('', int(cluster.address(task).rsplit(':', 1)[1])))
         target = tf.train.Server(cluster.spec, task.job_name, task.index, config=config).target
-    except tf.errors.OpError as error:
+    except (OSError, tf.errors.OpError) as error:
         raise UserError(
             f'{cluster.describe(task)} cannot listen ({errors.reason(error)})',
             'end the process that uses this port, or give the task another port',

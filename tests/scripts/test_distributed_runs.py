@@ -126,7 +126,9 @@ def test_a_port_in_use_and_other_addresses(make_cluster):
     second, address = cluster.start_another('ps 0'), cluster.addresses['ps 0']
     assert second.end() == 1
     (line,) = second.stderr_lines
-    assert line.startswith(f'{SCRIPT}error: ps 0 ({address}) cannot listen (')
+    assert line.startswith(
+        f'{SCRIPT}error: ps 0 ({address}) cannot listen (Address already in use): '
+    )
     missing = cluster.start_another('worker 1', '--ps_hosts=localhost:1')
     assert missing.end() == EX_TEMPFAIL
     assert missing.stderr_lines == [
