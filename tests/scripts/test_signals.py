@@ -59,12 +59,12 @@ def test_while_the_queue_is_filled(tmp_path, data_dir):
 def test_before_the_first_step(tmp_path, data_dir):
     """During the drawing of the data set, and during graph construction."""
     writer = programs.start('cifar10_dataset', 'synthetic', f'--data_dir={tmp_path / "data"}')
-    builder = programs.start(
-        'cifar10_multi_gpu_train', '--num_gpus=40', *faults.job(data_dir, tmp_path / 'run')
-    )
     faults.read_until(writer, 'Writing the synthetic data set')
     writer.send_signal(signal.SIGTERM)
     _assert_interrupted(writer, signal.SIGTERM)
+    builder = programs.start(
+        'cifar10_multi_gpu_train', '--num_gpus=40', *faults.job(data_dir, tmp_path / 'run')
+    )
     faults.read_until(builder, 'End: ')
     builder.send_signal(signal.SIGINT)
     _assert_interrupted(builder, signal.SIGINT)
