@@ -14,7 +14,7 @@ _MODULES = {  # module of each name
     'inputs': 'cifar10.input',
     'inference': 'cifar10.model',
     'loss': 'cifar10.model',
-    'train': 'cifar10.tutorial.update',
+    'train': 'cifar10.tutorial.train',
     'IMAGE_SIZE': 'cifar10.distortions',
     'NUM_CLASSES': 'cifar10.config',
     'NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN': 'cifar10.config',

@@ -61,7 +61,7 @@ def main(path, *arguments):
     FLAGS.set_gnu_getopt(True)
     sys.stdout = STDOUT
     try:
-        from cifar10.tutorial import runner  # may lack a private name of TensorFlow
+        from cifar10.tf1 import runner  # may lack a private name of TensorFlow
 
         runner.run(path, list(arguments), package_modules, '--package_modules')
     except UserError as error:

@@ -32,7 +32,7 @@ FUNCTIONS = {
     'inputs': 'input',
     'inference': 'model',
     'loss': 'model',
-    'train': 'tutorial.update',
+    'train': 'tutorial.train',
 }
 MODULES = ['input', 'model', 'multi_gpu']
 

@@ -15,7 +15,7 @@ from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint
 from cifar10.system import directories, machine
-from cifar10.tutorial import update as tutorial_update
+from cifar10.tutorial import train as tutorial_train
 
 
 def distort(image, row, column, flip, brightness, contrast):
@@ -134,7 +134,7 @@ def training_step(job, batches):
         int(batches[0][0].shape[0]), job.num_examples
     )  # the books' schedule counts the batch of one tower
     sgd = tf.train.GradientDescentOptimizer(
-        tutorial_update.learning_rate(global_step, run_length, hparams)
+        tutorial_train.learning_rate(global_step, run_length, hparams)
     )
     tower_grads = []
     for i, (device, (images, labels)) in enumerate(zip(devices, batches)):

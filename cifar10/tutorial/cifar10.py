@@ -27,7 +27,7 @@ from cifar10.config import (  # noqa: F401 (programs use them)
     RunLength,
 )
 from cifar10.data import download
-from cifar10.tutorial import cifar10_input, update
+from cifar10.tutorial import cifar10_input, train as train_lib
 
 FLAGS = tf.app.flags.FLAGS
 # Programs of December 2017 add their flags to this parser.
@@ -181,12 +181,12 @@ def inference(images):
 
 
 loss = model.loss
-_add_loss_summaries = update.add_loss_summaries
+_add_loss_summaries = train_lib.add_loss_summaries
 
 
 def train(total_loss, global_step):
-    """Return update.train with the constants and flags of this module."""
-    return update.train(
+    """Return tutorial.train.train with the constants and flags of this module."""
+    return train_lib.train(
         total_loss,
         global_step,
         RunLength(_flag('batch_size'), NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN),

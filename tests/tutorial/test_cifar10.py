@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.config import CLASSIC, RunLength
 from cifar10.data import download
-from cifar10.tutorial import cifar10_input, update
+from cifar10.tutorial import cifar10_input, train as train_lib
 from tests.helpers import programs
 
 
@@ -94,7 +94,7 @@ def test_half_precision(cifar10):
 
 
 def test_the_constants_of_training(cifar10, monkeypatch):
-    monkeypatch.setattr(update, 'train', lambda *arguments: arguments)
+    monkeypatch.setattr(train_lib, 'train', lambda *arguments: arguments)
     cifar10.FLAGS.batch_size = 100
     cifar10.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, cifar10.NUM_EPOCHS_PER_DECAY = 250, 2.0
     cifar10.INITIAL_LEARNING_RATE, cifar10.LEARNING_RATE_DECAY_FACTOR = 0.5, 0.01

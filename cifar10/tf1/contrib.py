@@ -8,8 +8,8 @@ import types
 import tensorflow.compat.v1 as tf
 
 from cifar10.input import prefetch_queue
-from cifar10.tutorial import batch_normalization, hparams, layers, sequence_loss
-from cifar10.tutorial.private_api import rnn_cell
+from cifar10.tf1 import batch_normalization, contrib_hparams, layers, sequence_loss
+from cifar10.tf1.private_api import rnn_cell
 
 
 def _prefetch_queue(tensors, capacity=8, num_threads=1, name=None):
@@ -101,10 +101,10 @@ _MODULES = {
         'static_rnn': tf.nn.static_rnn,
     },
     'contrib.seq2seq': {'sequence_loss': sequence_loss.sequence_loss},
-    'contrib.training': {'HParams': hparams.HParams},
+    'contrib.training': {'HParams': contrib_hparams.ContribHParams},
     'contrib.training.python': {},
     'contrib.training.python.training': {},
-    'contrib.training.python.training.hparam': {'HParams': hparams.HParams},
+    'contrib.training.python.training.hparam': {'HParams': contrib_hparams.ContribHParams},
     'contrib.slim': {},
     'contrib.slim.prefetch_queue': {'prefetch_queue': _prefetch_queue},
 }

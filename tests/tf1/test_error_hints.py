@@ -7,7 +7,7 @@ import pytest
 import tensorflow
 
 from cifar10.errors import UserError
-from cifar10.tutorial import error_hints
+from cifar10.tf1 import error_hints
 
 TO_PYTHON_3 = 'convert the program with 2to3'
 TF = 'import tensorflow.compat.v1 as tf\n'
@@ -124,7 +124,7 @@ def test_the_place_and_the_hint(tmp_path, text, line, hint):
 )
 def test_names_of_contrib(tmp_path, name, hint):
     try:
-        text = 'from cifar10.tutorial import contrib\ncontrib.install().' + name
+        text = 'from cifar10.tf1 import contrib\ncontrib.install().' + name
         message = _explain(text, tmp_path)
     finally:
         for module in [module for module in sys.modules if module.startswith('tensorflow.contrib')]:

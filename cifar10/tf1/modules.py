@@ -14,8 +14,9 @@ import re
 import sys
 
 import cifar10
-from cifar10 import errors
-from cifar10.tutorial import cifar10_input, mnist, scipy_misc  # noqa: F401 (before 'cifar10' is removed)
+from cifar10 import errors, tutorial
+from cifar10.tf1 import mnist, scipy_misc  # noqa: F401 (before 'cifar10' is removed)
+from cifar10.tutorial import cifar10_input  # noqa: F401 (likewise)
 
 _TUTORIAL_MODULES = ['cifar10', 'cifar10_input']
 _PACKAGES = [  # of the tutorial's modules, over the years
@@ -28,7 +29,7 @@ _PACKAGES = [  # of the tutorial's modules, over the years
 _ALIASES = {  # name in a program -> module
     **{f'{package}.{name}': name for package in _PACKAGES for name in _TUTORIAL_MODULES},
     'cifar10_input': 'cifar10.tutorial.cifar10_input',
-    'tensorflow.examples.tutorials.mnist.input_data': 'cifar10.tutorial.mnist',
+    'tensorflow.examples.tutorials.mnist.input_data': 'cifar10.tf1.mnist',
 }
 
 # Module -> function of the imported module that returns pairs of a name and its value.
@@ -117,7 +118,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         spec = (
             spec
             or program_package
-            or spec_from_file_location('cifar10', _path_in_package('cifar10.py'))
+            or spec_from_file_location(
+                'cifar10', os.path.join(os.path.dirname(tutorial.__file__), 'cifar10.py')
+            )
         )
         # This package also imports its own modules later.
         spec.submodule_search_locations = own_places + list(cifar10.__path__)

@@ -5,8 +5,8 @@ Both have the variable names, initial values, defaults and updates of TensorFlow
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.tutorial import layers
-from cifar10.tutorial.private_api import assign_moving_average
+from cifar10.tf1 import layers
+from cifar10.tf1.private_api import assign_moving_average
 
 _INITIALIZERS = {
     'beta': tf.zeros_initializer(),

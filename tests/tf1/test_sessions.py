@@ -3,7 +3,7 @@
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.tutorial import sessions
+from cifar10.tf1 import sessions
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ import tensorflow as tensorflow_2
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
-from cifar10.tutorial import batch_normalization, contrib, downloads, program_flags, sessions
-from cifar10.tutorial.private_api import (
+from cifar10.tf1 import batch_normalization, contrib, downloads, program_flags, sessions
+from cifar10.tf1.private_api import (
     client,
     control_flow_ops,
     graph_util,

@@ -9,7 +9,7 @@ import weakref
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors, placement
-from cifar10.tutorial.private_api import session as session_lib
+from cifar10.tf1.private_api import session as session_lib
 
 _sessions = weakref.WeakSet()
 

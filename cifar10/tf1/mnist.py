@@ -11,8 +11,8 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
-from cifar10.tutorial import downloads
-from cifar10.tutorial.private_api import get_seed
+from cifar10.tf1 import downloads
+from cifar10.tf1.private_api import get_seed
 
 _NUM_CLASSES = 10
 _IMAGES, _LABELS = 2051, 2049  # magic numbers of the files; source: yann.lecun.com/exdb/mnist

@@ -3,7 +3,7 @@
 
 It is no test of the suite, because it needs clones of the repositories, their data and an hour:
 
-  python tests/tutorial/other_programs.py CLONES DATA [PART OF A NAME]
+  python tests/tf1/other_programs.py CLONES DATA [PART OF A NAME]
 
 CLONES has a clone of each repository, OWNER+NAME. DATA has what the programs read: the versions of
 CIFAR-10 and CIFAR-100 by their usual names, the archives beside them, `mnist` (four files), `ptb`

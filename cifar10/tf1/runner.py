@@ -14,7 +14,7 @@ import types
 
 from cifar10.errors import UserError, warn
 from cifar10.system import signals
-from cifar10.tutorial import error_hints, modules, program_flags, sessions, tf1
+from cifar10.tf1 import error_hints, modules, program_flags, sessions, tensorflow_1
 
 # Line of a notebook that is not Python: magic, shell command, its result, request for help.
 _MAGIC = re.compile(
@@ -43,7 +43,7 @@ def run(path, arguments, package_modules=False, option='package_modules'):
     codes, is_notebook = _compile_program(path)
     directory = os.path.dirname(os.path.realpath(path))
     remedy = modules.install(os.path.realpath(path), package_modules, option)
-    tf1.install()
+    tensorflow_1.install()
     _add_hints_in_threads(directory)
     if is_notebook:
         program_flags.adapt_to_notebook()

@@ -11,7 +11,7 @@ import pytest
 import six
 
 from cifar10.data import published
-from cifar10.tutorial import downloads
+from cifar10.tf1 import downloads
 from tests.helpers import data_sets, download_server, messages
 
 NAME = published.CIFAR10.archives[0].name

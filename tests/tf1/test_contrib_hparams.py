@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow
 
-from cifar10.tutorial.hparams import HParams
+from cifar10.tf1.contrib_hparams import ContribHParams
 
-CLASSES = [HParams] + (
+CLASSES = [ContribHParams] + (
     [tensorflow.contrib.training.HParams] if hasattr(tensorflow, 'contrib') else []
 )
 

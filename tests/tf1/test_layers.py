@@ -5,7 +5,7 @@ import pytest
 import tensorflow
 import tensorflow.compat.v1 as tf
 
-from cifar10.tutorial import batch_normalization, contrib
+from cifar10.tf1 import batch_normalization, contrib
 
 IMPLEMENTATIONS = [contrib._MODULES] + (
     [

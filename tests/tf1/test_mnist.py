@@ -11,7 +11,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
-from cifar10.tutorial import downloads, mnist
+from cifar10.tf1 import downloads, mnist
 from tests.helpers import download_server
 
 try:  # TensorFlow 1.15 has the original.

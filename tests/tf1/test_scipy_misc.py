@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from cifar10.tutorial import modules, scipy_misc
+from cifar10.tf1 import modules, scipy_misc
 
 pytest.importorskip('PIL')
 

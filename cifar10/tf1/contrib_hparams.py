@@ -11,7 +11,7 @@ _ASSIGNMENT = re.compile(
 _BOOLS = {'true': True, '1': True, 'false': False, '0': False}
 
 
-class HParams:
+class ContribHParams:
     """Hyperparameters as attributes; the type of the first value stays."""
 
     def __init__(self, **values):

@@ -5,7 +5,7 @@ import sys
 from absl import flags
 import pytest
 
-from cifar10.tutorial import program_flags
+from cifar10.tf1 import program_flags
 from tests.helpers import programs
 
 
