@@ -11,7 +11,7 @@ import time
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, input as cifar10_input, model
+from cifar10 import distortions, input as input_lib, model
 from cifar10.config import CLASSIC
 from cifar10.data import verification
 from cifar10.errors import UserError
@@ -49,13 +49,13 @@ class Evaluator:
             )
         self._num_views = num_views
         self._config = machine.session_config(
-            [device], machine.choose_threads([device], cifar10_input.BATCH_SIZE)
+            [device], machine.choose_threads([device], input_lib.BATCH_SIZE)
         )
         self.graph = tf.Graph()
         with self.graph.as_default():
-            labels, images = cifar10_input.undistorted_records(split, num_epochs=1)
-            labels = cifar10_input.check_labels(labels, split.num_classes)
-            model.set_num_sub_batches(machine.num_sub_batches([device], cifar10_input.BATCH_SIZE))
+            labels, images = input_lib.undistorted_records(split, num_epochs=1)
+            labels = input_lib.check_labels(labels, split.num_classes)
+            model.set_num_sub_batches(machine.num_sub_batches([device], input_lib.BATCH_SIZE))
             with tf.device(device):
                 # With weight decay 1, the collection 'losses' has each l2_loss(weights). `evaluate`
                 # multiplies them by the weight decay of the run.

@@ -16,7 +16,7 @@ import time
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input
+from cifar10 import input as input_lib
 from cifar10.errors import UserError
 from cifar10.report import tensorboard
 from cifar10.system import files, private_api, signals
@@ -70,8 +70,8 @@ class QueueFillHook(tf.train.SessionRunHook):
 
     def after_create_session(self, session, coord):
         """Wait for the queues, a stop or a signal."""
-        sizes = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_SIZE)
-        minima = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
+        sizes = session.graph.get_collection(input_lib.SHUFFLE_QUEUE_SIZE)
+        minima = session.graph.get_collection(input_lib.SHUFFLE_QUEUE_MIN)
         required, printed = sum(minima), None
         while not coord.should_stop() and not self._stop_request.received_signal:
             filled = int(np.minimum(session.run(sizes), minima).sum())

@@ -8,7 +8,7 @@ import re
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input
+from cifar10 import input as input_lib
 from cifar10.multi_gpu import TOWER_NAME
 from cifar10.report import tensorboard
 
@@ -102,7 +102,7 @@ def training(images, losses, learning_rate, gradients, extra_summaries=()):
             *_activation_summaries(),
             *extra_summaries,
         ]
-        for fill in tf.get_collection(cifar10_input.QUEUE_FILL):
+        for fill in tf.get_collection(input_lib.QUEUE_FILL):
             summary_ops.append(_scalar('/'.join(fill.op.name.split('/')[-2:]), fill))
         for gradient, variable in gradients:
             # The update can be between two reads: only one of them could be finite.

@@ -40,7 +40,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import (
     evaluation,
-    input as cifar10_input,
+    input as input_lib,
     model,
     multi_gpu,
     optimizer,
@@ -90,13 +90,11 @@ def train(worker, run, first_step):
     with tf.Graph().as_default(), tf.device(device):
         training.set_seed(settings, first_step, task.index)
         model.set_num_sub_batches(job.num_sub_batches)
-        images, labels = cifar10_input.distorted_inputs(
+        images, labels = input_lib.distorted_inputs(
             job.dataset, hparams.batch_size, job.input_settings
         )
-        queue = cifar10_input.prefetch_queue(
-            images, labels, 2 * job.num_towers, job.threads.prefetch
-        )
-        batches = cifar10_input.tower_batches(queue, job.num_towers)
+        queue = input_lib.prefetch_queue(images, labels, 2 * job.num_towers, job.threads.prefetch)
+        batches = input_lib.tower_batches(queue, job.num_towers)
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, run_length, hparams)
         opt = optimizer.create(learning_rate, hparams)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, input as cifar10_input
+from cifar10 import distortions, input as input_lib
 from cifar10.benchmark import classic
 from cifar10.config import CLASSIC
 from cifar10.data import dataset
@@ -136,7 +136,7 @@ def test_the_range_of_crops(crop_range, size, offsets):
 def test_the_contrast_reaches_training_images(data_dir, monkeypatch):
     monkeypatch.setattr(distortions, '_standardize', lambda images, contrast: contrast)
     default, none, strong = [
-        cifar10_input.distorted_inputs(data_dir, 200, InputSettings(hparams))[0]
+        input_lib.distorted_inputs(data_dir, 200, InputSettings(hparams))[0]
         for hparams in (
             CLASSIC,
             dataclasses.replace(CLASSIC, contrast=0.0),
@@ -157,7 +157,7 @@ def test_each_training_image_has_its_own_draws(tmp_path, monkeypatch):
     for path in dataset.read(data_dir).train.paths:
         np.tile(np.concatenate([[0], image.ravel()]).astype(np.uint8), [20, 1]).tofile(path)
     monkeypatch.setattr(distortions, '_standardize', lambda images, contrast: (images, contrast))
-    (images, contrast), _ = cifar10_input.distorted_inputs(data_dir, 100)
+    (images, contrast), _ = input_lib.distorted_inputs(data_dir, 100)
     images, contrast = (np.concatenate(parts) for parts in zip(*queues.run([images, contrast], 40)))
     rows, columns, flip = (
         images[:, 0, 0, 0],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, model, multi_gpu, optimizer, placement, training
+from cifar10 import input as input_lib, model, multi_gpu, optimizer, placement, training
 from cifar10.benchmark import measurements
 from cifar10.config import BEST, CLASSIC, FAST, RunLength, RunSettings
 from cifar10.data import dataset
@@ -226,8 +226,8 @@ def test_the_benchmark_builds_the_graph_of_the_script(data_dir):
         cifar10_multi_gpu_train.train(job, mock.MagicMock(saved_step=0))
     keep(step.call_args[0][0])
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        images, labels = cifar10_input.distorted_inputs(job.dataset, job.hparams.batch_size)
-        queue = cifar10_input.prefetch_queue(images, labels, 2 * job.num_towers)
-        batches = cifar10_input.tower_batches(queue, job.num_towers)
+        images, labels = input_lib.distorted_inputs(job.dataset, job.hparams.batch_size)
+        queue = input_lib.prefetch_queue(images, labels, 2 * job.num_towers)
+        batches = input_lib.tower_batches(queue, job.num_towers)
         keep(measurements._training_step(job, batches))
     assert graphs[0] == graphs[1] and len(graphs[0]) > 500

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, training
+from cifar10 import input as input_lib, training
 from cifar10.config import RunSettings
 from cifar10.data import dataset
 from cifar10.errors import UserError
@@ -42,8 +42,8 @@ def test_too_few_examples(tmp_path):
 
 def test_a_shuffle_queue_for_each_share(data_dir, graph):
     """The queue keeps 40 % of the shard's records. They are read in the largest possible blocks."""
-    cifar10_input.distorted_inputs(data_dir, 4, settings=InputSettings(shard=Shard(1, 6)))
-    assert tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN) == [300 // 6 * 4 // 10]
+    input_lib.distorted_inputs(data_dir, 4, settings=InputSettings(shard=Shard(1, 6)))
+    assert tf.get_collection(input_lib.SHUFFLE_QUEUE_MIN) == [300 // 6 * 4 // 10]
     operations = graph.get_operations()
     (reader,) = [op for op in operations if op.type.startswith('FixedLengthRecordReader')]
     assert reader.get_attr('record_bytes') == 60 // 6 * 3073
@@ -55,7 +55,7 @@ def _order(data_dir, worker):
     known = {image.tobytes(): i for i, image in enumerate(oracle.read_records(paths)[1])}
     with tf.Graph().as_default():
         training.set_seed(RunSettings(seed=3), 0, worker)
-        _, images = cifar10_input.shuffled_records(
+        _, images = input_lib.shuffled_records(
             data_sets.records(paths),
             150,
             50,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, model, multi_gpu, summaries
+from cifar10 import input as input_lib, model, multi_gpu, summaries
 
 LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
 KINDS = [
@@ -19,8 +19,8 @@ KINDS = [
 
 def _summary(num_towers, data_dir):
     """Run one step without an update; return the values by tag, and the fetched values."""
-    images, labels = cifar10_input.distorted_inputs(data_dir, 8)
-    queue = cifar10_input.prefetch_queue(images, labels, 4)
+    images, labels = input_lib.distorted_inputs(data_dir, 8)
+    queue = input_lib.prefetch_queue(images, labels, 4)
     batches = [queue.dequeue() for _ in range(num_towers)]
     losses, tower_grads = multi_gpu.tower_gradients(
         ['/cpu:0'] * num_towers, batches, tf.train.GradientDescentOptimizer(0.1)

@@ -9,7 +9,7 @@ import os
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import hooks, input as cifar10_input, training
+from cifar10 import hooks, input as input_lib, training
 from cifar10.config import NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, RunLength
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
@@ -40,7 +40,7 @@ def distorted_inputs(data_dir, batch_size):
     """
     split = dataset.read(data_dir).train
     minimum = int(0.4 * min(verification.verify(split), NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN))
-    record = cifar10_input.read_cifar10(
+    record = input_lib.read_cifar10(
         tf.train.string_input_producer(split.paths), split.label_weights
     )
     row, column = (tf.random_uniform([], maxval=9, dtype=tf.int32) for _ in range(2))
@@ -170,7 +170,7 @@ def train(job, train_dir):
     settings = job.settings
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images, labels = distorted_inputs(job.dataset, job.hparams.batch_size)
-        queue = cifar10_input.prefetch_queue(images, labels, capacity=2 * len(job.devices))
+        queue = input_lib.prefetch_queue(images, labels, capacity=2 * len(job.devices))
         batches = [queue.dequeue() for _ in job.devices]
         train_op, total_loss, gradients = training_step(job, batches)
         for gradient, variable in gradients:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import hooks, input as cifar10_input, model, multi_gpu, optimizer, placement
+from cifar10 import hooks, input as input_lib, model, multi_gpu, optimizer, placement
 from cifar10.benchmark import classic, processes
 from cifar10.system import machine, private_api
 
@@ -45,10 +45,10 @@ def input_metrics(formulation, job, steps):
     capacity = 2 * len(job.devices)
     inputs_fn, num_threads = classic.distorted_inputs, 1
     if formulation == OURS:
-        inputs_fn, num_threads = cifar10_input.distorted_inputs, job.threads.prefetch
+        inputs_fn, num_threads = input_lib.distorted_inputs, job.threads.prefetch
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images, labels = inputs_fn(job.dataset, job.hparams.batch_size)
-        queue = cifar10_input.prefetch_queue(images, labels, capacity, num_threads)
+        queue = input_lib.prefetch_queue(images, labels, capacity, num_threads)
         batch = tf.group(*queue.dequeue())
         with tf.Session(config=_session_config(formulation, job, ['/cpu:0'])) as session:
             building = time.perf_counter() - start
@@ -167,7 +167,7 @@ def layer_flops(batch_size, num_classes=model.NUM_CLASSES):
       A dict from layer to a list of the operations of each product, forward and backward.
     """
     with tf.Graph().as_default() as graph:
-        size = cifar10_input.IMAGE_SIZE
+        size = input_lib.IMAGE_SIZE
         logits = model.inference(tf.zeros([batch_size, size, size, 3]), num_classes=num_classes)
         tf.gradients(model.loss(logits, tf.zeros([batch_size], tf.int32)), tf.trainable_variables())
     products = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input
+from cifar10 import input as input_lib
 from tests.helpers import data_sets
 
 
@@ -23,7 +23,7 @@ def epoch(paths, *shard):
     """Return one epoch of input._read_records, uint8 [n, 3073]."""
     with tf.Graph().as_default(), tf.Session() as session:
         filenames = tf.train.string_input_producer(paths, shuffle=False, num_epochs=1)
-        read = cifar10_input._read_records(filenames, data_sets.records(paths), *shard)
+        read = input_lib._read_records(filenames, data_sets.records(paths), *shard)
         session.run(tf.local_variables_initializer())
         coord = tf.train.Coordinator()
         runners = tf.train.start_queue_runners(session, coord)

@@ -4,7 +4,7 @@ import os
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, multi_gpu, optimizer, training
+from cifar10 import input as input_lib, multi_gpu, optimizer, training
 from tests.helpers import queues
 
 
@@ -14,7 +14,7 @@ def batches(job, first_step, shard, count):
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(job.settings, first_step, shard.index)
         return queues.run(
-            cifar10_input.distorted_inputs(
+            input_lib.distorted_inputs(
                 job.dataset, job.hparams.batch_size, job.input_settings._replace(shard=shard)
             ),
             used + count,
