@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import evaluation
 from cifar10.data import verification
 from cifar10.hooks import should_trigger
-from cifar10.report import tensorboard
+from cifar10.report import event_files
 from cifar10.runs import checkpoint
 
 
@@ -98,8 +98,8 @@ class EvalHook(tf.train.SessionRunHook):
         self._evaluation_secs += seconds
         print(f'{evaluation.format_result(result)}\nThe evaluation took {seconds:.1f} s')
         precision = result.metrics.precision
-        value = tf.Summary.Value(tag=tensorboard.PRECISION, simple_value=precision)
-        tensorboard.write(self._run.summary_writer, [tf.Summary(value=[value])], result.step)
+        value = tf.Summary.Value(tag=event_files.PRECISION, simple_value=precision)
+        event_files.write(self._run.summary_writer, [tf.Summary(value=[value])], result.step)
         if self._keeps_best:
             self._run.keep_best(ckpt, precision)
         if self._target_precision and precision >= self._target_precision:

@@ -15,7 +15,7 @@ from cifar10 import distortions, input as input_lib, model
 from cifar10.config import CLASSIC
 from cifar10.data import verification
 from cifar10.errors import UserError
-from cifar10.report import figures, tensorboard, text_report
+from cifar10.report import event_files, figures, text_report
 from cifar10.report.metrics import Metrics, Result
 from cifar10.runs import checkpoint, run_record
 from cifar10.system import directories, files, machine
@@ -100,8 +100,8 @@ class Evaluator:
             metrics, mistakes = self._evaluate_examples(session)
             l2_losses = session.run(self._l2_losses)
         losses = {tag: decay * float(value) for tag, value in l2_losses.items()}
-        losses[tensorboard.CROSS_ENTROPY] = float(metrics.cross_entropies.mean())
-        losses[tensorboard.TOTAL_LOSS] = sum(losses.values())
+        losses[event_files.CROSS_ENTROPY] = float(metrics.cross_entropies.mean())
+        losses[event_files.TOTAL_LOSS] = sum(losses.values())
         names = list(self._split.class_names or map(str, range(metrics.num_classes)))
         return Result(ckpt.step, self._num_views, metrics, mistakes, names, losses)
 
@@ -266,12 +266,12 @@ def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
     with evaluator.graph.as_default():  # TensorFlow 2 refuses a FileWriter outside of a graph.
         summary_writer = tf.summary.FileWriter(eval_dir, evaluator.graph)
     try:
-        tensorboard.write(summary_writer, [tensorboard.custom_scalars_summary()], 0)
+        event_files.write(summary_writer, [event_files.custom_scalars_summary()], 0)
         for ckpt in checkpoints:
             result = evaluator.evaluate(ckpt)
             print(format_result(result, top_k))
-            shown = tensorboard.evaluation_summary(result, top_k)
-            tensorboard.write(summary_writer, [shown], result.step)
+            shown = event_files.evaluation_summary(result, top_k)
+            event_files.write(summary_writer, [shown], result.step)
     finally:
         with contextlib.suppress(RuntimeError):  # The last write has raised the same error.
             summary_writer.close()

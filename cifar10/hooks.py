@@ -18,7 +18,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import input as input_lib
 from cifar10.errors import UserError
-from cifar10.report import tensorboard
+from cifar10.report import event_files
 from cifar10.system import files, private_api, signals
 
 TRACE_OPTIONS = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
@@ -237,12 +237,12 @@ class LoggingHook(tf.train.SessionRunHook):
     def _write(self, serialized, sec_per_step):
         summary = tf.Summary.FromString(serialized or b'')
         for tag, value in [
-            (tensorboard.EPOCH, self._run_length.epoch_at(self.global_step)),
-            (tensorboard.EXAMPLES_PER_SEC, self._run_length.examples_per_step / sec_per_step),
-            (tensorboard.SEC_PER_STEP, sec_per_step),
+            (event_files.EPOCH, self._run_length.epoch_at(self.global_step)),
+            (event_files.EXAMPLES_PER_SEC, self._run_length.examples_per_step / sec_per_step),
+            (event_files.SEC_PER_STEP, sec_per_step),
         ]:
             summary.value.add(tag=tag, simple_value=value)
-        tensorboard.write(self._summary_writer, [summary], self.global_step)
+        event_files.write(self._summary_writer, [summary], self.global_step)
 
 
 def _sec_per_step(before, now):

@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import input as input_lib
 from cifar10.multi_gpu import TOWER_NAME
-from cifar10.report import tensorboard
+from cifar10.report import event_files
 
 
 def _strip_tower_name(name):
@@ -95,8 +95,8 @@ def training(images, losses, learning_rate, gradients, extra_summaries=()):
     """
     with tf.device('/cpu:0'), tf.name_scope('summaries'):
         summary_ops = [
-            _scalar(tensorboard.LEARNING_RATE, learning_rate),
-            _scalar(tensorboard.TOTAL_LOSS, tf.add_n(losses) / len(losses)),
+            _scalar(event_files.LEARNING_RATE, learning_rate),
+            _scalar(event_files.TOTAL_LOSS, tf.add_n(losses) / len(losses)),
             tf.raw_ops.ImageSummary(tag='images', tensor=images, max_images=3),
             *_loss_summaries(losses),
             *_activation_summaries(),

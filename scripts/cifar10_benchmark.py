@@ -2,7 +2,7 @@
 """Measures the training speed of this machine.
 
 Each measurement runs in a new process, after a warm-up. Tables show the median (least to
-greatest). --baseline also measures the classic formulation of the books.
+greatest). --baseline also measures the reference, which has the tutorial's operations.
 
   cifar10_benchmark.py input        the input pipeline alone
   cifar10_benchmark.py step         the training step on a batch in memory
@@ -33,7 +33,7 @@ def define_flags():
     training_flags.define_hparam('compute_dtype')
     training_flags.define_num_gpus()
     training_flags.define_threads()
-    flags.DEFINE_boolean('baseline', False, 'Also measure the classic formulation, alternately.')
+    flags.DEFINE_boolean('baseline', False, 'Also measure the reference, alternately.')
     data_flags.define_integer('rounds', 5, 'Number of measurements.', 1, 1000)
     data_flags.define_integer(
         'warmup_steps', 0, 'Steps of the warm-up; 0: depends on the subcommand.', 0, 10**6

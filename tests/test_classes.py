@@ -5,7 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as input_lib
-from cifar10.benchmark import classic, measurements
+from cifar10.benchmark import measurements, reference
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.runs import run_record
@@ -66,11 +66,11 @@ def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
     assert dataset.read('').num_classes == 10
 
 
-def test_the_classic_formulation_has_them_too(many_dir):
+def test_the_reference_has_them_too(many_dir):
     job = Job(dataset.read(many_dir))
-    classic.training_step(job, [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 299]))])
+    reference.training_step(job, [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 299]))])
     assert tf.trainable_variables()[-1].shape.as_list() == [300]
-    images, labels = classic.distorted_inputs(job.dataset, 5)
+    images, labels = reference.distorted_inputs(job.dataset, 5)
     assert set(np.concatenate(queues.run(labels, 20))) - set(range(256))
 
 

@@ -1,6 +1,6 @@
 """Operations and networks at the sizes that the program chooses on 1 to 64 cores, against NumPy.
 
-tests/benchmark/test_reference.py compares the formulations in NumPy with TensorFlow in float64.
+tests/benchmark/test_numpy_network.py compares the formulations in NumPy with TensorFlow in float64.
 """
 
 import dataclasses
@@ -11,7 +11,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation, model, multi_gpu, optimizer
-from cifar10.benchmark import comparisons, reference, step_comparisons
+from cifar10.benchmark import comparisons, numpy_network, step_comparisons
 from cifar10.benchmark.comparisons import OPERATIONS, Plan
 from cifar10.config import CLASSIC
 from cifar10.system import machine
@@ -92,7 +92,7 @@ def _batch_and_gradients(batch_size):
     labels = rng.randint(0, 10, batch_size)
     values = step_comparisons.initial_values(rng)
     exact = {name: value.astype(np.float64) for name, value in values.items()}
-    gradients = reference.loss_gradients(images.astype(float), labels, exact, CLASSIC)
+    gradients = numpy_network.loss_gradients(images.astype(float), labels, exact, CLASSIC)
     return images, labels, values, gradients
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors, model
-from cifar10.benchmark import reference
+from cifar10.benchmark import numpy_network
 from cifar10.config import NUM_CLASSES
 from cifar10.errors import UserError
 from cifar10.system import machine
@@ -104,9 +104,9 @@ def compare_operation(operation, num_images, plan):
     }.get(name, random)
     arguments = [draw(rng, (num_images, *first)), *(random(rng, shape) for shape in others)]
     exact = [argument.astype(np.float64) for argument in arguments]
-    expected = {'result': getattr(reference, name)(*exact)}
+    expected = {'result': getattr(numpy_network, name)(*exact)}
     dy = random(rng, expected['result'].shape)
-    gradients = getattr(reference, name + '_gradients')(dy.astype(np.float64), *exact)
+    gradients = getattr(numpy_network, name + '_gradients')(dy.astype(np.float64), *exact)
     for argument, gradient in zip(operation.gradients, gradients):
         if argument:
             expected['gradient of ' + argument] = gradient

@@ -12,10 +12,10 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import hooks, input as input_lib, model, multi_gpu, optimizer, placement
-from cifar10.benchmark import classic, processes
+from cifar10.benchmark import processes, reference
 from cifar10.system import machine, private_api
 
-OURS, BASELINE = 'ours', 'classic'  # formulations
+OURS, BASELINE = 'ours', 'reference'  # formulations
 SUM = 'sum of all operations'  # more than the time of a step: operations run in parallel
 
 
@@ -43,7 +43,7 @@ def input_metrics(formulation, job, steps):
     machine.set_up_tensorflow()
     start = time.perf_counter()
     capacity = 2 * len(job.devices)
-    inputs_fn, num_threads = classic.distorted_inputs, 1
+    inputs_fn, num_threads = reference.distorted_inputs, 1
     if formulation == OURS:
         inputs_fn, num_threads = input_lib.distorted_inputs, job.threads.prefetch
     with tf.Graph().as_default(), tf.device('/cpu:0'):
@@ -110,7 +110,7 @@ def _step_session(formulation, job, warmup):
         if formulation == OURS:
             train_op = _training_step(job, batches)
         else:
-            train_op, _, _ = classic.training_step(job, batches)
+            train_op, _, _ = reference.training_step(job, batches)
         with tf.Session(config=_session_config(formulation, job, job.devices)) as session:
             session.run(tf.global_variables_initializer())
             for _ in range(warmup):

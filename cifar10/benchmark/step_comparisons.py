@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import model, multi_gpu, optimizer, placement
-from cifar10.benchmark import reference
+from cifar10.benchmark import numpy_network
 from cifar10.benchmark.comparisons import (
     OPERATIONS,
     Comparison,
@@ -56,7 +56,7 @@ def compare_steps(plan):
     )
     exact = {name: value.astype(np.float64) for name, value in variables.items()}
     for hparams, wanted_type in ((CLASSIC, 'float32'), (FAST, 'bfloat16')):
-        right = reference.loss_gradients(
+        right = numpy_network.loss_gradients(
             before.images.astype(np.float64), before.labels, exact, hparams
         )
         for devices, number in itertools.product(plan.device_groups, plan.num_sub_batches):
@@ -95,7 +95,7 @@ def _update_errors(hparams, before, gradients, after):
         values = [
             value.astype(np.float64) for value in (weights, gradients[name], before.momentum[name])
         ]
-        change = reference.updated_weights(name, values, hparams, _LEARNING_RATE) - values[0]
+        change = numpy_network.updated_weights(name, values, hparams, _LEARNING_RATE) - values[0]
         errors_of_weights.append(relative_error(after[name] - values[0], change))
         average = after[name + '/ExponentialMovingAverage']
         # The decay of the first update is (1 + 1) / (10 + 1).

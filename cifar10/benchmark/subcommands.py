@@ -52,7 +52,7 @@ def ratios(rounds):
     """Return the ratios of OURS to BASELINE, one per round, of their common metrics."""
     baseline = rounds.get(BASELINE, {})
     return {
-        name: [ours / classic for ours, classic in zip(values, baseline[name])]
+        name: [ours / reference for ours, reference in zip(values, baseline[name])]
         for name, values in rounds[OURS].items()
         if name in baseline and 0 not in baseline[name]
     }
@@ -60,7 +60,7 @@ def ratios(rounds):
 
 def summary_table(rounds):
     """Return a table of the metrics, and of the ratios if there is a baseline."""
-    columns = dict(rounds, **{'ours / classic': ratios(rounds)} if BASELINE in rounds else {})
+    columns = dict(rounds, **{'ours / reference': ratios(rounds)} if BASELINE in rounds else {})
     return metrics_table(columns, rounds[OURS])
 
 

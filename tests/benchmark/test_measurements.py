@@ -13,7 +13,7 @@ from cifar10.data import dataset
 from cifar10.system import machine
 from cifar10.training import Job
 
-FORMULATIONS = pytest.mark.parametrize('formulation', ['ours', 'classic'])
+FORMULATIONS = pytest.mark.parametrize('formulation', ['ours', 'reference'])
 
 
 def _job(data_dir=''):
@@ -66,7 +66,7 @@ def test_profile_metrics(formulation, monkeypatch):
     )
     for found in (' '.join(metrics), names):
         assert 'Conv2DBackpropFilter' in found
-        assert ('LRNGrad' in found) == (formulation == 'classic')
+        assert ('LRNGrad' in found) == (formulation == 'reference')
 
 
 # name, positions per example, inputs and outputs of each, products: conv1 has no gradient of the

@@ -30,10 +30,10 @@ def test_comparison():
     """Three digits, or all digits of the integer part. A metric or a ratio may be missing."""
     rounds = {
         'ours': {'ms': [2, 1234.5, 0.12345], 's': [99.96], 'none': [1]},
-        'classic': {'ms': [1, 10, 2], 'none': [0]},
+        'reference': {'ms': [1, 10, 2], 'none': [0]},
     }
     assert subcommands.summary_table(rounds).splitlines() == [
-        '|  | ours | classic | ours / classic |',
+        '|  | ours | reference | ours / reference |',
         '| --- | --- | --- | --- |',
         '| ms | 2 (0.123 to 1234) | 2 (1 to 10) | 2 (0.0617 to 123) |',
         '| s | 100 (100 to 100) |  |  |',
@@ -80,14 +80,14 @@ def test_input_verdict():
 
 def test_flops_verdict():
     share = 'share of the matrix product'
-    rounds = {'ours': {share: [0.84, 0.2, 0.9]}, 'classic': {share: [0.4, 0.6, 0.44]}}
+    rounds = {'ours': {share: [0.84, 0.2, 0.9]}, 'reference': {share: [0.4, 0.6, 0.44]}}
     lines = subcommands.flops_analysis(rounds, CPU_JOB).splitlines()
     assert lines[1] == '  conv1          2 products    0.0885 GFLOP' and len(lines) == 9
     assert lines[6].endswith(' 0.8424 GFLOP')
     assert lines[7].startswith(
         'Limit: arithmetic for ours (84 % of the rate of a float32 matrix product'
     )
-    assert lines[8].startswith('Limit: overhead for classic (44 % ')
+    assert lines[8].startswith('Limit: overhead for reference (44 % ')
 
 
 def test_profile_tables():
@@ -95,12 +95,12 @@ def test_profile_tables():
     metrics = {f'op{i} (Add)': [i / 10, i / 10, 0] for i in range(1, 31)}
     metrics['conv (Conv2D)'] = [50, 5, 30]
     metrics['sum of all operations'] = [100, 50, 40]
-    rounds = {'ours': metrics, 'classic': {'sum of all operations': [50, 50, 50]}}
+    rounds = {'ours': metrics, 'reference': {'sum of all operations': [50, 50, 50]}}
     title, table, other, _, sums = subcommands.tables(
         'profile', rounds, _settings(trace_path='trace.json')
     ).split('\n\n')
     assert title == 'ours, Chrome trace in trace.json (open it in ui.perfetto.dev)'
-    assert other.startswith('classic, Chrome trace in trace.json.classic ')
+    assert other.startswith('reference, Chrome trace in trace.json.reference ')
     lines = table.splitlines()
     assert lines[0] == '|  | ms | share in % |'
     assert lines[2] == '| conv (Conv2D) | 30 (5 to 50) | 50 (10 to 75) |'
@@ -136,7 +136,7 @@ def test_limit_counts_each_gpu_and_all_cores_once(monkeypatch, devices, times):
     'formulation, script, extra',
     [
         ('ours', 'cifar10_multi_gpu_train.py', ['--inter_op_threads=3']),
-        ('classic', 'cifar10_classic.py', []),
+        ('reference', 'cifar10_classic.py', []),
     ],
 )
 def test_trainer_gets_flags_and_is_timed(tmp_path, monkeypatch, formulation, script, extra):
@@ -172,8 +172,8 @@ def test_towers_share_one_batch(monkeypatch):
     monkeypatch.setattr(processes, 'call_in_new_process', without_process)
     cpus = [f'/cpu:{i}' for i in range(8)]
     job = CPU_JOB._replace(devices=cpus)
-    metrics = subcommands.measure_towers('classic', _settings(job, StepCounts(3, 0)))
-    assert parts == [('classic', cpus[:n], 8 // n, (3, 100)) for n in (1, 2, 4)]
+    metrics = subcommands.measure_towers('reference', _settings(job, StepCounts(3, 0)))
+    assert parts == [('reference', cpus[:n], 8 // n, (3, 100)) for n in (1, 2, 4)]
     assert metrics == {
         'ms per step, 1 x 8': 11,
         'ms per step, 2 x 4': 12,
@@ -224,16 +224,16 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
         '/tmp/cifar10_trace.json',
         ['--data_dir=' + job.dataset.directory],
     )
-    assert requests == [('ours', expected), ('classic', expected)] * 2
+    assert requests == [('ours', expected), ('reference', expected)] * 2
     assert (status, stderr) == (
         0,
-        'Round 1 of 2: ours\nRound 1 of 2: classic\nRound 2 of 2: ours\nRound 2 of 2: classic\n',
+        'Round 1 of 2: ours\nRound 1 of 2: reference\nRound 2 of 2: ours\nRound 2 of 2: reference\n',
     )
     assert '\n| ms | 2 (1 to 3) | 3 (2 to 4) | 0.625 (0.5 to 0.75) |\n' in stdout
     assert stdout.splitlines()[-2].startswith('Limit: arithmetic for ours (67 % ')
     report = json.loads(path.read_text())
     assert set(report) == {'subcommand', 'time', 'host', 'flags', 'rounds', 'summary', 'ratios'}
-    assert report['subcommand'] == 'train' and report['rounds']['classic']['ms'] == [2, 4]
+    assert report['subcommand'] == 'train' and report['rounds']['reference']['ms'] == [2, 4]
     assert report['summary']['ours']['ms'] == {'median': 2, 'min': 1, 'max': 3}
     assert report['ratios']['ms'] == {'median': 0.625, 'min': 0.5, 'max': 0.75}
     assert report['host']['tensorflow'] == tf.__version__ and report['host']['cores'] > 0

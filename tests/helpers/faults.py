@@ -24,11 +24,11 @@ OWN_NETWORK = ['unshare', '--net', *_OWN_MOUNTS[2:], sys.executable, '-c', _UP]
 
 def job(data_dir, train_dir, *more):
     """Return the arguments of a quick training run without evaluation; `more` come last."""
-    return classic_job(data_dir, train_dir, '--eval_every=0', *more)
+    return reference_job(data_dir, train_dir, '--eval_every=0', *more)
 
 
-def classic_job(data_dir, train_dir, *more):
-    """Return the same for the classic formulation, which evaluates nothing."""
+def reference_job(data_dir, train_dir, *more):
+    """Return the same for the reference, which evaluates nothing."""
     return [
         '--dataset=synthetic',
         f'--data_dir={data_dir}',

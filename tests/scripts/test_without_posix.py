@@ -26,7 +26,7 @@ def test_scripts_work(tmp_path, data_dir):
     checkpoints.save(tmp_path, 1)
     (tmp_path / 'program.py').write_text('import cifar10\nassert cifar10.NUM_CLASSES == 10\n')
     commands = [
-        ['cifar10_train', *faults.classic_job(data_dir, tmp_path / 'run', '--max_steps=1')],
+        ['cifar10_train', *faults.reference_job(data_dir, tmp_path / 'run', '--max_steps=1')],
         ['cifar10_export', f'--checkpoint_dir={tmp_path}', f'--export_dir={tmp_path}/exported'],
         ['cifar10_dataset', 'verify', f'--data_dir={data_dir}'],
         ['cifar10_launch', '--help'],
