@@ -102,15 +102,15 @@ def train(worker, run, first_step):
             losses, tower_grads = multi_gpu.tower_gradients(
                 job.devices, batches, opt, job.dataset.num_classes, hparams
             )
-        update = mode.update(worker, opt, multi_gpu.average_gradients(tower_grads))
+        worker_ops = mode.worker_ops(worker, opt, multi_gpu.average_gradients(tower_grads))
         first_images, _ = batches[0]
         summary_op = summaries.training(
-            first_images, losses, learning_rate, update.gradients, update.summaries
+            first_images, losses, learning_rate, worker_ops.gradients, worker_ops.summaries
         )
         saver = tf.train.Saver(max_to_keep=settings.max_to_keep, save_relative_paths=True)
         with tf.device(task.device):  # The average of the losses is not shared.
-            step = training.Step(update.train_op, losses, update.gradients, summary_op)
-        with worker_session.session(worker, run, step, saver, queue, update) as session:
+            step = training.Step(worker_ops.train_op, losses, worker_ops.gradients, summary_op)
+        with worker_session.session(worker, run, step, saver, queue, worker_ops) as session:
             while not session.should_stop():
                 session.run(step.train_op)
 

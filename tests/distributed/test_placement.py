@@ -75,30 +75,30 @@ def test_an_update_moves_each_gradient_and_each_weight_once(data_dir, mode):
 
 
 def test_a_push_only_sends(data_dir):
-    update = worker_graphs.build(data_dir, 'async', 2, 2, 1, FAST, push_steps=2, fetch_steps=2)
-    up, down = _up_and_down(update.train_op)
+    ops = worker_graphs.build(data_dir, 'async', 2, 2, 1, FAST, push_steps=2, fetch_steps=2)
+    up, down = _up_and_down(ops.train_op)
     assert MODEL_BYTES <= up < MODEL_BYTES + FEW_BYTES and down < FEW_BYTES
-    up, down = _up_and_down(update.hooks[0]._op)  # a fetch
+    up, down = _up_and_down(ops.hooks[0]._op)  # a fetch
     assert up == 0 and MODEL_BYTES <= down < MODEL_BYTES + FEW_BYTES
 
 
 def test_averaging_moves_weights_and_averages_once(data_dir):
     """Nothing else is sent: neither the optimizer's state nor tensors of local steps."""
-    update = worker_graphs.build(data_dir, 'average', 2, 2, 1, FAST)
-    assert sent(update.train_op) == {}
-    for moved in _up_and_down(update.hooks[0]._exchange):
+    ops = worker_graphs.build(data_dir, 'average', 2, 2, 1, FAST)
+    assert sent(ops.train_op) == {}
+    for moved in _up_and_down(ops.hooks[0]._exchange):
         assert 2 * MODEL_BYTES <= moved < 2 * MODEL_BYTES + FEW_BYTES
 
 
 def test_all_reduce(data_dir):
     """One collective for all gradients, and one per variable for the start; nothing elsewhere."""
-    update = worker_graphs.build(data_dir, 'allreduce', 0, 2, 1, FAST)
+    ops = worker_graphs.build(data_dir, 'allreduce', 0, 2, 1, FAST)
     operations = tf.get_default_graph().get_operations()
     assert {task_of(op) for op in operations if op.device} == {'worker 1'}
     shapes = [str(variable.shape) for variable in tf.global_variables()]
     for fetch, wanted in [
-        (update.train_op, [f'({MODEL_BYTES // 4},)']),
-        (update.hooks[0]._op, shapes),
+        (ops.train_op, [f'({MODEL_BYTES // 4},)']),
+        (ops.hooks[0]._op, shapes),
     ]:
         found = [op for op in ancestors(fetch) if op.type.startswith('Collective')]
         assert sorted(str(op.inputs[0].shape) for op in found) == sorted(wanted)

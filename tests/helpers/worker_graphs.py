@@ -18,7 +18,7 @@ class _Built(Exception):
 
 
 def build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **numbers):
-    """Return the Update of the worker `index`, with batches of two; its graph is the default one.
+    """Return the WorkerOps of the worker `index`, on batches of two, in the default graph.
 
     `numbers` are fields of Strategy and of Job.
     """
