@@ -100,8 +100,11 @@ class EvalHook(tf.train.SessionRunHook):
         precision = result.metrics.precision
         value = tf.Summary.Value(tag=tensorboard.PRECISION, simple_value=precision)
         tensorboard.write(self._run.summary_writer, [tf.Summary(value=[value])], result.step)
-        if self._keeps_best:
-            self._run.keep_best(ckpt, precision)
+        best = self._keeps_best and self._run.keep_best(ckpt, precision)
+        if best:
+            print(
+                f'Best so far: precision @ 1 = {precision:.3f} on the test images, kept as {best}'
+            )
         if self._target_precision and precision >= self._target_precision:
             self._has_reached_target = True
             print(

@@ -155,6 +155,8 @@ def test_what_is_evaluated_and_kept(tmp_path, data_dir, capsys):
     assert kept.values.keys() == saved.values.keys()
     assert all(np.array_equal(value, saved.values[name]) for name, value in kept.values.items())
     assert checkpoint.read_latest(str(tmp_path)).step == 4
-    assert output.count('Best so far: precision @ 1 = ') == len(
-        {max(correct[:i]) for i in range(1, 5)}
-    )
+    assert re.findall('Best so far: (.*)', output) == [
+        f'precision @ 1 = {correct[i] / 50:.3f} on the test images, kept as {tmp_path}/best.ckpt-{i + 1}'
+        for i in range(4)
+        if correct[i] > max(correct[:i], default=-1)
+    ]

@@ -144,21 +144,22 @@ def check_classes(directory, class_names):
 
 
 def check_resumable(directory, record):
-    """Compare a new RunRecord with that on disk; print the changed values.
+    """Compare a new RunRecord with that on disk.
 
     Args:
       directory: the directory of the run.
       record: a RunRecord.
 
     Returns:
-      `record`, with the best checkpoint of the run on disk.
+      `record`, with the best checkpoint of the run on disk; notes for the user about changed
+      values.
 
     Raises:
       UserError: the classes, recipe, optimizer, training files or (for schedules in epochs) number
         of examples differ, or a deterministic run cannot continue bit for bit.
     """
     if not os.path.exists(os.path.join(directory, RECORD)):
-        return record
+        return record, []
     found = read(directory)
     new, recorded = record.flat(), found.flat()
     remedy = 'give the same, or another directory, or set {fresh} to move the run aside'
@@ -191,12 +192,11 @@ def check_resumable(directory, record):
         and recorded[name] != value
         and (name not in HPARAMS or record.hparams.has_effect(name))
     ]
-    if changed:
-        print(
-            f'The run in {directory} is resumed with different hyperparameters: {", ".join(changed)}. The learning rate '
-            'is that of a run with these values from its first step'
-        )
-    return dataclasses.replace(record, best=found.best)
+    note = (
+        f'The run in {directory} is resumed with different hyperparameters: {", ".join(changed)}. The learning rate '
+        'is that of a run with these values from its first step'
+    )
+    return dataclasses.replace(record, best=found.best), [note] if changed else []
 
 
 def _check_reproducible(directory, recorded, new):
