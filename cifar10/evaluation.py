@@ -181,7 +181,7 @@ def format_result(result, top_k=None):
     views = f'{result.num_views} views, ' if result.num_views > 1 else ''
     lower, upper = metrics.confidence_interval
     line = (
-        f'{now}: precision @ 1 = {metrics.precision:.3f} ({metrics.num_correct} of {metrics.num_examples}, '
+        f'{now}: precision @ 1 = {metrics.accuracy:.3f} ({metrics.num_correct} of {metrics.num_examples}, '
         f'{views}step {result.step}), 95 % interval {lower:.3f} to {upper:.3f}'
     )
     if top_k:

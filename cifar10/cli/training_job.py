@@ -241,7 +241,7 @@ def _evaluation(settings):
     if settings.eval_every is None:
         return 'test images, last checkpoint (--eval_every=N: also every N steps)'
     target = settings.target_precision
-    stop = f'; stops at a precision of {target:g} (--target_precision)' if target else ''
+    stop = f'; stops at precision @ 1 = {target:g} (--target_precision)' if target else ''
     kept = (
         '; keeps the checkpoint that is best on the test images (--keep_best): its precision is partly luck, and '
         '`cifar10_dataset.py holdout` makes a data set to choose with'

@@ -15,7 +15,7 @@ from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.system import files
 
-RECORD = 'run.json'
+RECORD_FILE = 'run.json'
 # A deterministic run depends on these values: name, and what determines it.
 _CAUSES = {
     'deterministic': '{deterministic}',
@@ -73,7 +73,7 @@ def read(directory):
       UserError: the record is damaged.
     """
     hint = 'delete it to train or evaluate without the record'
-    return files.read_json(os.path.join(directory, RECORD), _parse, hint) or RunRecord()
+    return files.read_json(os.path.join(directory, RECORD_FILE), _parse, hint) or RunRecord()
 
 
 def write(directory, record):
@@ -85,7 +85,7 @@ def write(directory, record):
     # JSON has no infinity.
     values = {name: None if value == math.inf else value for name, value in record.flat().items()}
     content = json.dumps(values, indent=1, allow_nan=False)
-    files.atomic_write(os.path.join(directory, RECORD), content, 'make room there')
+    files.atomic_write(os.path.join(directory, RECORD_FILE), content, 'make room there')
 
 
 def read_hparams(directory):
@@ -158,7 +158,7 @@ def check_resumable(directory, record):
       UserError: the classes, recipe, optimizer, training files or (for schedules in epochs) number
         of examples differ, or a deterministic run cannot continue bit for bit.
     """
-    if not os.path.exists(os.path.join(directory, RECORD)):
+    if not os.path.exists(os.path.join(directory, RECORD_FILE)):
         return record, []
     found = read(directory)
     new, recorded = record.flat(), found.flat()

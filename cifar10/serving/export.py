@@ -19,7 +19,7 @@ from cifar10.system import directories, files
 CLASS_NAMES_ASSET = ('assets.extra', 'class_names.txt')  # one name per line, in label order
 UINT8_SIGNATURE = 'predict_images_uint8'
 # Without weight decay, the graph has no operations for the loss.
-HPARAMS = dataclasses.replace(CLASSIC, fc_weight_decay=0.0)
+INFERENCE_HPARAMS = dataclasses.replace(CLASSIC, fc_weight_decay=0.0)
 
 
 def list_versions(export_dir):
@@ -126,7 +126,7 @@ def _standard_probabilities(resized_images, num_classes):
     # On a GPU device, the model uses tf.nn.lrn instead of its own op. Devices are not exported.
     with tf.device('/gpu:0'):
         return tf.nn.softmax(
-            model.inference(distortions.crop(resized_images), num_classes, HPARAMS)
+            model.inference(distortions.crop(resized_images), num_classes, INFERENCE_HPARAMS)
         )
 
 

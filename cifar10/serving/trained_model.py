@@ -81,7 +81,7 @@ def _recorded_class_names(train_dir, num_classes):
     names = run_record.read(train_dir).class_names
     if names and len(names) != num_classes:
         raise UserError(
-            f'{os.path.join(train_dir, run_record.RECORD)} has {len(names)} class names, but the checkpoint has {num_classes} classes',
-            f'restore the {run_record.RECORD} of its run',
+            f'{os.path.join(train_dir, run_record.RECORD_FILE)} has {len(names)} class names, but the checkpoint has {num_classes} classes',
+            f'restore the {run_record.RECORD_FILE} of its run',
         )
     return names
