@@ -74,8 +74,8 @@ class Evaluator:
     def evaluate(self, ckpt):
         """Evaluate the moving averages in a checkpoint.
 
-        A checkpoint without moving averages is evaluated with its weights; a line is printed.
-        The losses use the weight decay in the run's record.
+        A checkpoint without moving averages is evaluated with its weights. The notes about the
+        checkpoint are printed. The losses use the weight decay in the run's record.
 
         Args:
           ckpt: a Checkpoint.
@@ -91,7 +91,9 @@ class Evaluator:
         train_dir = os.path.dirname(ckpt.path)
         run_record.check_classes(train_dir, self._split.class_names)
         decay = run_record.read_hparams(train_dir).fc_weight_decay
-        suffix = checkpoint.variable_suffix(ckpt)
+        suffix, notes = checkpoint.variable_suffix(ckpt)
+        for note in [*ckpt.notes, *notes]:
+            print(note)
         variables = {name + suffix: variable for name, variable in self._variables.items()}
         checkpoint.check_fits(ckpt, variables)
         with tf.Session(graph=self.graph, config=self._config) as session:
@@ -179,7 +181,7 @@ def format_result(result, top_k=None):
     views = f'{result.num_views} views, ' if result.num_views > 1 else ''
     lower, upper = metrics.confidence_interval
     line = (
-        f'{now}: precision @ 1 = {metrics.precision:.3f} ({metrics.num_correct} of {metrics.num_examples}, '
+        f'{now}: precision @ 1 = {metrics.accuracy:.3f} ({metrics.num_correct} of {metrics.num_examples}, '
         f'{views}step {result.step}), 95 % interval {lower:.3f} to {upper:.3f}'
     )
     if top_k:
@@ -220,6 +222,8 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
                 last, due_time = used, now + min_interval_secs
                 yield ckpt
                 continue
+            for note in ckpt.notes if ckpt else []:  # The evaluation prints those of the others.
+                print(note)
         if last and not os.path.isdir(checkpoint_dir):
             time.sleep(1)  # A fresh trainer moves and recreates the directory.
             directories.check_exists(

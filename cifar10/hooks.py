@@ -339,24 +339,26 @@ class ProfilerHook(tf.train.SessionRunHook):
 
     def after_create_session(self, session, coord):
         """Record if the step is still ahead."""
-        self._step = session.run(tf.train.get_global_step())
-        self._is_pending = self._step < (self._profile_step or 0)
+        self._global_step = session.run(tf.train.get_global_step())
+        self._is_pending = self._global_step < (self._profile_step or 0)
 
     def before_run(self, run_context):
         """Request a trace if the step is next."""
-        self._is_tracing = self._is_pending and self._step + 1 >= self._profile_step
+        self._is_tracing = self._is_pending and self._global_step + 1 >= self._profile_step
         return tf.train.SessionRunArgs(
             self._fetches, options=TRACE_OPTIONS if self._is_tracing else None
         )
 
     def after_run(self, run_context, run_values):
         """Write the trace."""
-        self._step, metadata = run_values.results, run_values.run_metadata
+        self._global_step, metadata = run_values.results, run_values.run_metadata
         if self._is_tracing:
             self._is_pending = False
-            path = os.path.join(self._run.directory, f'trace-{self._step}.json')
+            path = os.path.join(self._run.directory, f'trace-{self._global_step}.json')
             files.atomic_write(path, chrome_trace(metadata), 'make room there')
             print(
-                f'Traced step {self._step}: open {path} with https://ui.perfetto.dev or chrome://tracing'
+                f'Traced step {self._global_step}: open {path} with https://ui.perfetto.dev or chrome://tracing'
             )
-            self._run.summary_writer.add_run_metadata(metadata, f'step {self._step}', self._step)
+            self._run.summary_writer.add_run_metadata(
+                metadata, f'step {self._global_step}', self._global_step
+            )

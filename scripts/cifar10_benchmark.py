@@ -53,7 +53,7 @@ import dataclasses
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import placement, training
+from cifar10 import training
 from cifar10.benchmark import machine_check, subcommands
 from cifar10.benchmark.measurements import BASELINE, OURS, StepCounts
 from cifar10.cli import training_job
@@ -84,7 +84,7 @@ def benchmark_settings(subcommand):
             CLASSIC, batch_size=FLAGS.batch_size, compute_dtype=FLAGS.compute_dtype
         ),
         settings=training_flags.settings_from_flags(),
-        devices=placement.tower_devices(num_devices),
+        devices=training_job.find_devices(num_devices),
     )
     names = ['compute_dtype', 'intra_op_threads', 'inter_op_threads']
     return subcommands.BenchmarkSettings(

@@ -30,7 +30,6 @@ import dataclasses
 
 from absl import flags
 
-from cifar10 import placement
 from cifar10.benchmark import reference
 from cifar10.cli import training_job
 from cifar10.config import CLASSIC
@@ -47,7 +46,7 @@ def main():
         dataset=data,
         hparams=dataclasses.replace(CLASSIC, batch_size=FLAGS.batch_size),
         settings=training_flags.settings_from_flags(),
-        devices=placement.tower_devices(FLAGS.num_gpus),
+        devices=training_job.find_devices(FLAGS.num_gpus),
     )
     reference.train(job, FLAGS.train_dir)
 

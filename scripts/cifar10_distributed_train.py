@@ -59,7 +59,6 @@ from cifar10.distributed import (
 from cifar10.distributed.cluster import EVALUATOR
 from cifar10.input import Shard
 from cifar10.runs import checkpoint
-from cifar10.runs.run import open_run
 from cifar10.system import machine
 
 FLAGS = flags.FLAGS
@@ -159,16 +158,13 @@ def work(cluster, task, timeouts):
     target = server.start(cluster, task, job.session_config)
     watchdog = server.Watchdog(cluster, task, timeouts, has_ended, ADDRESS_HINT)
     worker = worker_session.Worker(cluster, task, strategy, job, target, watchdog)
+    cluster_line = training_job.describe_cluster(cluster, task, strategy)
     with (
-        open_run(FLAGS.train_dir, job.record, fresh=FLAGS.fresh)
-        if task.is_chief
-        else contextlib.nullcontext()
+        training_job.start_run(job, cluster_line) if task.is_chief else contextlib.nullcontext()
     ) as run:
-        cluster_line = training_job.describe_cluster(cluster, task, strategy)
         first_step = 0 if FLAGS.fresh else checkpoint.newest_step(FLAGS.train_dir)
-        plan = training_job.print_plan(job, first_step, cluster_line)
-        if run:
-            run.plan = plan
+        if not run:
+            training_job.print_plan(job, first_step, cluster_line)
         server.wait_for(cluster, worker.needed_tasks)
         worker_session.compare_with_chief(worker)
         train(worker, run, first_step)

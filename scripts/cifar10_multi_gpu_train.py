@@ -34,7 +34,6 @@ from cifar10 import (
     training,
 )
 from cifar10.cli import training_job
-from cifar10.runs.run import open_run
 
 FLAGS = flags.FLAGS
 
@@ -81,8 +80,7 @@ def main():
     job = training_job.job_from_flags(
         FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy
     )
-    with open_run(FLAGS.train_dir, job.record, fresh=FLAGS.fresh) as run:
-        run.plan = training_job.print_plan(job, run.saved_step)
+    with training_job.start_run(job) as run:
         train(job, run)
 
 

@@ -30,7 +30,6 @@ from cifar10 import (
     training,
 )
 from cifar10.cli import training_job
-from cifar10.runs.run import open_run
 
 FLAGS = flags.FLAGS
 
@@ -74,8 +73,7 @@ def train(job, run):
 def main():
     """Prepare the data set and the train_dir, print the plan, and train."""
     job = training_job.job_from_flags(variable_strategy=FLAGS.variable_strategy)
-    with open_run(FLAGS.train_dir, job.record, fresh=FLAGS.fresh) as run:
-        run.plan = training_job.print_plan(job, run.saved_step)
+    with training_job.start_run(job) as run:
         train(job, run)
 
 

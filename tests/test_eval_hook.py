@@ -108,12 +108,12 @@ def test_a_run_stops_at_its_target(tmp_path, data_dir, capsys, monkeypatch):
 
     _before_each_evaluation(monkeypatch, tick)
     monkeypatch.setattr(hooks.time, 'monotonic', lambda: next(ticks) + now[0])
-    monkeypatch.setattr(Metrics, 'precision', property(lambda metrics: next(precisions)))
+    monkeypatch.setattr(Metrics, 'accuracy', property(lambda metrics: next(precisions)))
     monkeypatch.setattr(evaluation, 'format_result', lambda result: '')
     _train(tmp_path, data_dir, 9, eval_every=2, target_precision=0.6)
     output = capsys.readouterr().out
-    (line,) = [line for line in output.splitlines() if line.startswith('Precision ')]
-    assert line.startswith('Precision 0.6 is reached at step 4, 14.0 s after the start of ')
+    (line,) = [line for line in output.splitlines() if line.startswith('Precision @ 1 ')]
+    assert line.startswith('Precision @ 1 = 0.6 is reached at step 4, 14.0 s after the start of ')
     assert line.endswith('(evaluations: 14.0 s)')
     assert checkpoint.read_latest(str(tmp_path)).step == 4
     assert next(precisions) == 0.8  # The last checkpoint is not evaluated again.
@@ -127,10 +127,10 @@ def test_the_target_at_the_last_step(tmp_path, data_dir, capsys, monkeypatch, pr
     """The last step is evaluated after the session."""
     ticks = itertools.count(1000, 1e-6)
     monkeypatch.setattr(hooks.time, 'monotonic', lambda: next(ticks))
-    monkeypatch.setattr(Metrics, 'precision', property(lambda metrics: precision))
+    monkeypatch.setattr(Metrics, 'accuracy', property(lambda metrics: precision))
     monkeypatch.setattr(evaluation, 'format_result', lambda result: '')
     _train(tmp_path, data_dir, 3, eval_every=3, target_precision=0.6)
-    assert f'\nPrecision 0.6 is {text}' in capsys.readouterr().out
+    assert f'\nPrecision @ 1 = 0.6 is {text}' in capsys.readouterr().out
 
 
 def test_what_is_evaluated_and_kept(tmp_path, data_dir, capsys):
@@ -155,6 +155,8 @@ def test_what_is_evaluated_and_kept(tmp_path, data_dir, capsys):
     assert kept.values.keys() == saved.values.keys()
     assert all(np.array_equal(value, saved.values[name]) for name, value in kept.values.items())
     assert checkpoint.read_latest(str(tmp_path)).step == 4
-    assert output.count('Best so far: precision @ 1 = ') == len(
-        {max(correct[:i]) for i in range(1, 5)}
-    )
+    assert re.findall('Best so far: (.*)', output) == [
+        f'precision @ 1 = {correct[i] / 50:.3f} on the test images, kept as {tmp_path}/best.ckpt-{i + 1}'
+        for i in range(4)
+        if correct[i] > max(correct[:i], default=-1)
+    ]

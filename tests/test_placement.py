@@ -11,6 +11,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import input as input_lib, model, multi_gpu, optimizer, placement, training
 from cifar10.benchmark import measurements
+from cifar10.cli import training_job
 from cifar10.config import BEST, CLASSIC, FAST, RunLength, RunSettings
 from cifar10.data import dataset
 from cifar10.system import machine
@@ -53,7 +54,7 @@ def test_tower_devices(monkeypatch, capsys, gpus, towers, devices, message):
         'list_physical_devices',
         lambda kind: ['GPU'] * gpus if kind == 'GPU' else [],
     )
-    assert placement.tower_devices(towers) == devices
+    assert training_job.find_devices(towers) == devices
     told = capsys.readouterr().out
     assert told.startswith(message) and bool(told) == bool(message)
 

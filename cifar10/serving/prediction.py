@@ -155,7 +155,7 @@ def checkpoint_predictor(trained_model, num_views, batch_size):
         images = tf.placeholder(tf.uint8, [None, DEPTH, HEIGHT, WIDTH])
         model.set_num_sub_batches(machine.num_sub_batches([_DEVICE], batch_size))
         log_probabilities = evaluation.mean_log_probabilities(
-            images, num_views, len(trained_model.class_names), export.HPARAMS
+            images, num_views, len(trained_model.class_names), export.INFERENCE_HPARAMS
         )
         probabilities = tf.exp(log_probabilities)
     config = machine.session_config([_DEVICE], machine.choose_threads([_DEVICE], batch_size))
