@@ -12,17 +12,35 @@ from cifar10.input import InputSettings, Shard
 from tests.helpers import data_sets, oracle, queues
 
 
+def _epoch(paths, *shard):
+    """Return one epoch of a shard, uint8 [n, 3073]."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        filenames = tf.train.string_input_producer(paths, shuffle=False, num_epochs=1)
+        read = input_lib._read_records(filenames, data_sets.records(paths), *shard)
+        session.run(tf.local_variables_initializer())
+        coord = tf.train.Coordinator()
+        runners = tf.train.start_queue_runners(session, coord)
+        parts = []
+        with pytest.raises(tf.errors.OutOfRangeError):
+            while True:
+                parts.append(session.run(read))
+        coord.request_stop()
+        coord.join(runners)
+    assert max(map(len, parts)) <= 256
+    return np.concatenate(parts)
+
+
 @pytest.mark.parametrize('lengths, count', [((13, 8), 3), ((300, 257), 2), ((84, 42), 7)])
 def test_all_shares_together_have_each_record_once(tmp_path, lengths, count):
     records = np.random.RandomState(6).randint(0, 256, [sum(lengths), 3073]).astype(np.uint8)
     paths = [str(tmp_path / str(i)) for i in range(len(lengths))]
     for path, part in zip(paths, np.split(records, np.cumsum(lengths)[:-1])):
         part.tofile(path)
-    shards = [queues.epoch(paths, Shard(index, count)) for index in range(count)]
+    shards = [_epoch(paths, Shard(index, count)) for index in range(count)]
     assert sorted(record.tobytes() for shard in shards for record in shard) == sorted(
         record.tobytes() for record in records
     )
-    np.testing.assert_array_equal(queues.epoch(paths), records)
+    np.testing.assert_array_equal(_epoch(paths), records)
     sizes = [len(shard) for shard in shards]
     assert max(sizes) - min(sizes) <= (
         0 if all(length % count == 0 for length in lengths) else len(lengths)
@@ -36,8 +54,8 @@ def test_too_few_examples(tmp_path):
     with pytest.raises(
         UserError, match='/b has 6 examples, too few for 7 workers: start fewer workers'
     ):
-        queues.epoch(paths, Shard(0, 7))
-    assert len(queues.epoch(paths, Shard(0, 6))) == 3
+        _epoch(paths, Shard(0, 7))
+    assert len(_epoch(paths, Shard(0, 6))) == 3
 
 
 def test_a_shuffle_queue_for_each_share(data_dir, graph):

@@ -1,6 +1,5 @@
 """Failures of the directory and the disk during a run."""
 
-import os
 import re
 import shutil
 
@@ -29,18 +28,25 @@ def test_a_checkpoint_that_cannot_be_saved(tmp_path, data_dir):
     assert_saved(tmp_path, 7)
 
 
-@pytest.mark.parametrize('replaced', [False, True])
-def test_a_directory_that_is_moved_under_the_run(tmp_path, data_dir, replaced):
-    def move(step):
-        if step == 5:
-            (tmp_path / 'run').rename(tmp_path / 'aside')
-            if replaced:
-                (tmp_path / 'run').mkdir()
+@pytest.mark.parametrize('end', ['moved', 'replaced', 'removed'])
+def test_a_directory_that_vanishes_under_the_run(tmp_path, data_dir, end):
+    """TensorFlow would make the directory again."""
+    run, aside = tmp_path / 'run', tmp_path / 'aside'
 
-    with messages.raises(f'^{tmp_path}/run {messages.MOVED}: if it was moved, put it back'):
-        train(tmp_path / 'run', data_dir, 50, after_step=move, save_checkpoint_steps=4)
-    assert_saved(tmp_path / 'aside', 4)
-    assert not (tmp_path / 'run').exists() or os.listdir(str(tmp_path / 'run')) == []
+    def vanish(step):
+        if step == 5:
+            run.rename(aside)
+            if end == 'replaced':
+                run.mkdir()
+            if end == 'removed':
+                shutil.rmtree(str(aside))
+
+    with messages.raises(f'^{run} {messages.MOVED}: if it was moved, put it back'):
+        train(run, data_dir, 50, after_step=vanish, save_checkpoint_steps=4)
+    if end != 'removed':
+        assert_saved(aside, 4)
+        assert list(aside.glob('*temp*')) == []
+    assert run.exists() == (end == 'replaced') and list(run.glob('*')) == []
 
 
 def test_what_the_saver_may_delete(tmp_path, data_dir):

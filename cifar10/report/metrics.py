@@ -133,7 +133,7 @@ class Metrics(NamedTuple):
     def overall_metrics(self):
         """Return the ClassMetrics of all classes together, as scalars.
 
-        With one prediction per example, the micro-averages of precision and recall are the accuracy.
+        With one prediction per example, precision and recall over all classes are the accuracy.
         """
         return ClassMetrics(self.accuracy, self.accuracy, self.num_examples)
 

@@ -1,16 +1,13 @@
-"""Cluster and strategy of the flags and TF_CONFIG; no test starts a server."""
+"""Cluster and strategy of the flags and TF_CONFIG."""
 
 import json
 
 from absl import flags
 import pytest
-import tensorflow.compat.v1 as tf
 
 from cifar10.cli import cluster_flags, training_flags
-from cifar10.data import download, synthetic
 from cifar10.distributed.cluster import Cluster, Strategy, Task
-from cifar10.errors import UserError
-from tests.helpers import programs
+from tests.helpers import messages, programs
 
 HOSTS = ['--ps_hosts=a:1', '--worker_hosts=b:2,c:3']
 CLUSTER = Cluster(('a:1',), ('b:2', 'c:3'))
@@ -39,13 +36,15 @@ def _given(*words):
     return _parsed(words, cluster_flags.cluster_from_flags)
 
 
-def test_a_target_in_a_cluster():
-    with pytest.raises(UserError, match='^--target_precision does not work in a cluster, '):
-        _parsed([*HOSTS, *TASK, '--target_precision=0.5'], cluster_flags.check)
-
-
-def test_flags_alone():
-    assert _given(*HOSTS + TASK) == (CLUSTER, Task('worker', 1))
+@pytest.mark.parametrize(
+    'words, task',
+    [
+        (HOSTS + TASK, Task('worker', 1)),
+        ([*HOSTS, '--job_name=evaluator'], Task('evaluator', 0)),  # It needs no index.
+    ],
+)
+def test_flags_alone(words, task):
+    assert _given(*words) == (CLUSTER, task)
 
 
 @pytest.mark.parametrize(
@@ -64,21 +63,6 @@ def test_flags_alone():
 def test_flags_override_tf_config(monkeypatch, words, expected):
     monkeypatch.setenv('TF_CONFIG', TF_CONFIG)
     assert _given(*words) == expected
-
-
-def test_an_evaluator_needs_no_index():
-    assert _given(*HOSTS, '--job_name=evaluator') == (CLUSTER, Task('evaluator', 0))
-
-
-@pytest.mark.parametrize(
-    'words, name',
-    [(HOSTS + TASK[1:], 'job_name'), (HOSTS + TASK[:1], 'task_index'), (HOSTS, 'job_name')],
-)
-def test_a_flag_that_is_missing(words, name):
-    with pytest.raises(
-        UserError, match=f'^--{name} is missing: give --worker_hosts, .*, or set TF_CONFIG'
-    ):
-        _given(*words)
 
 
 def _strategy(cluster, *words):
@@ -103,6 +87,11 @@ WITHOUT_SERVERS = CLUSTER._replace(ps_hosts=())
             ['--mode=average', '--average_period=7'],
             Strategy('average', 2, average_period=7),
         ),
+        (
+            CLUSTER,
+            ['--replicas_to_aggregate=1'],
+            Strategy('sync', 2, replicas_to_aggregate=1),
+        ),
         (WITHOUT_SERVERS, ['--mode=allreduce', '--deterministic'], Strategy('allreduce', 2)),
     ],
 )
@@ -111,29 +100,35 @@ def test_strategies(cluster, words, strategy):
 
 
 @pytest.mark.parametrize(
-    'name, mode',
+    'words, complaint',
     [
-        ('replicas_to_aggregate', 'sync'),
-        ('fetch_steps', 'async'),
-        ('push_steps', 'async'),
-        ('average_period', 'average'),
+        (HOSTS + TASK[1:], '--job_name is missing: give --worker_hosts, '),
+        (HOSTS + TASK[:1], '--task_index is missing: give --worker_hosts, '),
+        ([*HOSTS, *TASK, '--worker_hosts=b:2,a:1'], 'The address a:1 is given 2 times: '),
+        (
+            [*HOSTS, *TASK, '--target_precision=0.5'],
+            '--target_precision does not work in a cluster',
+        ),
+        ([*HOSTS, *TASK, '--mode=allreduce'], '--mode=allreduce has no parameter servers: '),
+        (
+            [*HOSTS, *TASK, '--ps_hosts=', '--mode=average'],
+            '--mode=average needs parameter servers: ',
+        ),
+        (
+            [*HOSTS, *TASK, '--mode=async', '--average_period=2'],
+            '--average_period has no effect with --mode=async: leave it out, or give --mode=average',
+        ),
+        ([*HOSTS, *TASK, '--replicas_to_aggregate=3'], '.* is more than the 2 workers: '),
+        (
+            [*HOSTS, *TASK, '--deterministic', '--seed=1'],
+            '--deterministic does not work with --mode=sync: ',
+        ),
+        ([*HOSTS, *TASK, '--momentum=0.5'], '--momentum has no effect with '),
     ],
 )
-def test_numbers_without_effect(name, mode):
-    assert getattr(_strategy(CLUSTER, f'--mode={mode}', f'--{name}=2'), name) == 2
-    with pytest.raises(UserError) as error:
-        _strategy(WITHOUT_SERVERS, f'--{name}=2')
-    assert str(error.value) == (
-        f'--{name} has no effect with --mode=allreduce: leave it out, or give --mode={mode}'
-    )
-
-
-def test_too_many_backup_workers():
-    with pytest.raises(UserError) as error:
-        _strategy(CLUSTER, '--replicas_to_aggregate=3')
-    assert str(error.value) == (
-        '--replicas_to_aggregate=3 is more than the 2 workers: give at most their number'
-    )
+def test_mistakes(words, complaint):
+    with messages.raises('^' + complaint):
+        _parsed(words, cluster_flags.check)
 
 
 @pytest.mark.parametrize('cluster', [CLUSTER, WITHOUT_SERVERS])
@@ -165,63 +160,6 @@ def test_what_the_launcher_must_know(words, num_gpus, is_async):
 @pytest.mark.parametrize('name', ['ps_hosts', 'worker_hosts', 'job_name', 'task_index'])
 def test_a_flag_of_the_launcher(name):
     for flag in (f'--{name}', f'-{name}=x', f'--{name}=a:1,b:2'):
-        with pytest.raises(UserError, match=f'^{flag} is set by the launcher, for each task: '):
+        with messages.raises(f'^{flag} is set by the launcher, for each task: leave it out$'):
             cluster_flags.TrainerCommand([], ['--max_steps=5', flag])
     cluster_flags.TrainerCommand([], [f'--{name}s=1', f'--no{name}', name])
-
-
-MISTAKES = [  # flags after HOSTS and TASK, exit status, complaint
-    (['--worker_hosts=b:2,a:1'], 1, 'The address a:1 is given 2 times: '),
-    (['--mode=allreduce'], 1, '--mode=allreduce has no parameter servers: '),
-    (['--ps_hosts=', '--mode=average'], 1, '--mode=average needs parameter servers: '),
-    (['--mode=async', '--average_period=2'], 1, '--average_period has no effect with --mode=async'),
-    (
-        ['--deterministic', '--seed=1', '--mode=async'],
-        1,
-        '--deterministic does not work with --mode=async: ',
-    ),
-    (['--deterministic', '--seed=1'], 1, '--deterministic does not work with --mode=sync: '),
-    (['--momentum=0.5'], 1, '--momentum has no effect with '),
-    (['--job_name=chief'], 2, 'flag --job_name=chief: '),
-    (['worker'], 2, "the arguments must be flags only, not 'worker'"),
-]
-
-
-@pytest.fixture
-def program(monkeypatch, tmp_path):
-    """Runs the trainer without a server; returns its status and its line; it writes no file."""
-
-    def fail(*unused, **unused_too):
-        raise AssertionError('too late for a complaint')
-
-    for module, name in [
-        (tf.train, 'Server'),
-        (download, 'maybe_download_and_extract'),
-        (synthetic, 'maybe_write'),
-    ]:
-        monkeypatch.setattr(module, name, fail)
-
-    def call(*words):
-        status, out, err = programs.call(
-            'cifar10_distributed_train',
-            f'--train_dir={tmp_path / "run"}',
-            f'--data_dir={tmp_path / "data"}',
-            *words,
-        )
-        assert out == '' and list(tmp_path.iterdir()) == []
-        (line,) = err.splitlines()
-        return status, line
-
-    return call
-
-
-@pytest.mark.parametrize('words, status, complaint', MISTAKES)
-def test_mistakes(program, words, status, complaint):
-    found, line = program(*HOSTS + TASK + words)
-    assert found == status and line.startswith('cifar10_distributed_train.py: error: ' + complaint)
-
-
-def test_a_mistake_in_tf_config(program, monkeypatch):
-    monkeypatch.setenv('TF_CONFIG', '{"cluster": {"worker": ["a:1"]}}')
-    status, line = program('--task_index=0')
-    assert status == 1 and "error: TF_CONFIG is malformed ('task' is missing): write " in line

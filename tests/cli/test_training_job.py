@@ -10,12 +10,12 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import training
 from cifar10.cli import training_job
-from cifar10.config import BEST, CLASSIC, FAST, HPARAMS, RunSettings
+from cifar10.config import BEST, CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
 from cifar10.runs.run import open_run
 from cifar10.system import machine
 from cifar10.training import Job
-from tests.helpers import events, fields, small_run
+from tests.helpers import events, small_run
 
 
 @pytest.fixture
@@ -142,23 +142,6 @@ def test_how_a_recipe_differs(data_dir, capsys):
         'label_smoothing 0.1 (classic: 0.0), moving_average_fraction 0.02 (classic: 0.0), '
         'contrast 0.0 (classic: 0.8)'
     )
-
-
-@pytest.mark.parametrize('name', sorted(set(HPARAMS) - {'recipe'}))
-def test_each_difference_is_told(data_dir, capsys, name):
-    """Without effect, it makes no difference."""
-
-    def told(hparams):
-        recipe = _plan(capsys, Job(dataset.read(data_dir), hparams))['Recipe']
-        return recipe.partition('; differences from classic: ')[2].split(', ')
-
-    finite = dataclasses.replace(CLASSIC, epochs=7.0)
-    value = fields.other_value(HPARAMS[name], getattr(finite, name))
-    changed = fields.with_effect(finite, name, value)
-    classic = f'classic: {getattr(CLASSIC, name)}' if CLASSIC.has_effect(name) else 'not in classic'
-    assert f'{name} {value} ({classic})' in told(changed)
-    for unused in fields.without_effect(finite, name):
-        assert told(dataclasses.replace(unused, **{name: value})) == told(unused)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from cifar10.distributed import launcher
-from tests.helpers.fake_tasks import DEADLINE_SECS, Trainer
+from tests.distributed.fake_tasks import DEADLINE_SECS, Trainer
 
 
 @pytest.fixture

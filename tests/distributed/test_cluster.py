@@ -2,24 +2,17 @@
 
 import dataclasses
 import json
+import re
 
 import pytest
 
 from cifar10.config import CLASSIC, RunLength
 from cifar10.data import dataset
 from cifar10.distributed.cluster import Cluster, Strategy, Task, from_tf_config
-from cifar10.errors import UserError
 from cifar10.training import Job
+from tests.helpers import messages
 
 CLUSTER = Cluster(('a:1',), ('b:2', 'c:3'))
-
-
-def _complaint(call, *args):
-    """Return the message of a call's UserError, and assert that it is one line."""
-    with pytest.raises(UserError) as error:
-        call(*args)
-    assert '\n' not in str(error.value)
-    return str(error.value)
 
 
 def test_tasks():
@@ -52,38 +45,33 @@ def test_addresses(address):
 
 
 @pytest.mark.parametrize(
-    'address',
-    [
-        'host',
-        ':2222',
-        'host:0',
-        'host:65536',
-        '::1:2222',
-        '[host]:1',
-    ],
+    'address', ['host', ':2222', 'host:0', 'host:65536', '::1:2222', '[host]:1']
 )
 def test_what_is_no_address(address):
+    complaint = re.escape(
+        f'{address!r} is not an address: write host:port, with a port from 1 to 65535'
+    )
     for cluster in (Cluster((), ('a:1', address)), Cluster((address,), ('a:1',))):
-        assert (
-            _complaint(cluster.check)
-            == f'{address!r} is not an address: write host:port, with a port from 1 to 65535'
-        )
+        with messages.raises(f'^{complaint}$'):
+            cluster.check()
 
 
-def test_duplicate_addresses():
-    found = _complaint(Cluster(('a:1', 'a:1'), ('b:1', 'a:1')).check)
-    assert found == 'The address a:1 is given 3 times: each task needs a port of its own'
-
-
-def test_without_workers():
-    assert ' give `worker_hosts`=host:port' in _complaint(Cluster(('a:1',), ()).check)
+@pytest.mark.parametrize(
+    'cluster, complaint',
+    [
+        (Cluster(('a:1', 'a:1'), ('b:1', 'a:1')), 'The address a:1 is given 3 times: each task '),
+        (Cluster(('a:1',), ()), 'No worker is given: give `worker_hosts`=host:port,'),
+    ],
+)
+def test_a_number_of_addresses(cluster, complaint):
+    with messages.raises('^' + complaint):
+        cluster.check()
 
 
 @pytest.mark.parametrize('job, index, count', [('worker', 2, 2), ('ps', 1, 1)])
 def test_a_wrong_index(job, index, count):
-    assert _complaint(CLUSTER.check, Task(job, index)) == (
-        f'There is no {job} {index}: `{job}_hosts` has {count} addresses, and indexes begin at 0'
-    )
+    with messages.raises(f'^There is no {job} {index}: `{job}_hosts` has {count} addresses, '):
+        CLUSTER.check(Task(job, index))
 
 
 def _config(jobs, job='worker', index=0, **further):
@@ -98,7 +86,6 @@ def _config(jobs, job='worker', index=0, **further):
             CLUSTER,
             Task('worker', 1),
         ),
-        (_config({'ps': ['a:1'], 'worker': ['b:2', 'c:3']}, 'ps', 0), CLUSTER, Task('ps', 0)),
         # as from a shell template
         (
             _config({'ps': [], 'worker': ['b:2']}, index='3', rpc_layer='grpc'),
@@ -137,20 +124,17 @@ def test_tf_config(text, cluster, task):
         ('{"cluster": ', 'line 1 column'),
         ('{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker"}}', "'index' is missing"),
         (_config({'worker': 'a:1'}), 'the addresses of worker are not a list of strings'),
-        (_config({'worker': [1]}), 'the addresses of worker are not a list of strings'),
         (_config(['worker']), 'list'),
         (_config({'worker': ['a:1']}, index=0.5), '0.5'),
         (_config({'chief': ['a:1', 'b:2']}, 'worker'), 'there can be one chief, with the index 0'),
         (_config({'worker': ['b:2']}, 'chief'), 'there can be one chief, with the index 0'),
-        (_config({'chief': ['a:1'], 'master': ['b:2']}, 'master'), 'there can be one chief'),
         (_config({'master': ['b:2']}, 'master', 1), 'there can be one chief, with the index 0'),
         (_config({'worker': ['b:2'], 'server': []}), "not 'server'"),
     ],
 )
 def test_malformed_tf_config(text, what):
-    complaint = _complaint(from_tf_config, text)
-    assert complaint.startswith('TF_CONFIG is malformed (') and what in complaint
-    assert '): write {"cluster": {"ps": ' in complaint
+    with messages.raises(rf'^TF_CONFIG is malformed \(.*{what}.*\): write {{"cluster": {{"ps": '):
+        from_tf_config(text)
 
 
 @pytest.mark.parametrize(
@@ -176,8 +160,3 @@ def test_a_step_of_the_run(strategy, examples):
         last_step=-(-100000 // examples),
         batches_per_step=examples // 128,
     )
-
-
-@pytest.mark.parametrize('given, wanted', [(0, 3), (1, 1), (3, 3)])
-def test_backup_workers(given, wanted):
-    assert Strategy('sync', 3, replicas_to_aggregate=given).num_aggregated == wanted

@@ -1,16 +1,90 @@
 """Places of variables, queues and operations, and transfers between tasks, in the trainer's
 graphs."""
 
+import contextlib
+import dataclasses
+from unittest import mock
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
+from cifar10 import training
 from cifar10.config import CLASSIC, FAST
-from tests.helpers import worker_graphs
-from tests.helpers.worker_graphs import ancestors, sent, task_of
+from cifar10.data import dataset
+from cifar10.distributed.cluster import Cluster, Strategy
+from scripts import cifar10_distributed_train
 
 MODEL_BYTES = 4 * 1068298
 FEW_BYTES = 200  # steps, rates and the like
+
+
+class _Built(Exception):
+    """The graph is complete."""
+
+
+def _build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **numbers):
+    """Return the Update of the worker `index`, with batches of two; its graph is the default one.
+
+    `numbers` are fields of Strategy and of Job.
+    """
+    cluster = Cluster(
+        tuple(f'ps{i}:1' for i in range(num_servers)),
+        tuple(f'worker{i}:1' for i in range(num_workers)),
+    )
+    fields = {name: value for name, value in numbers.items() if name in Strategy._fields}
+    strategy = Strategy(mode, num_workers, **fields)
+    job = training.Job(
+        dataset.read(data_dir),
+        dataclasses.replace(hparams, batch_size=2),
+        batches_per_tower=strategy.batches_per_tower,
+        **{name: value for name, value in numbers.items() if name in training.Job._fields},
+    )
+    session = cifar10_distributed_train.worker_session
+    worker = session.Worker(cluster, cluster.worker_tasks[index], strategy, job, '', mock.Mock())
+    with contextlib.ExitStack() as patches:
+        for target, name, value in [
+            (cifar10_distributed_train, 'FLAGS', mock.Mock(train_dir='')),
+            (tf, 'Graph', tf.get_default_graph),
+        ]:
+            patches.enter_context(mock.patch.object(target, name, value))
+        made = patches.enter_context(mock.patch.object(session, 'session', side_effect=_Built))
+        patches.enter_context(contextlib.suppress(_Built))
+        cifar10_distributed_train.train(worker, None, 0)
+    return made.call_args[0][-1]
+
+
+def _ancestors(*fetches):
+    """Return the operations that a session runs for these fetches."""
+    found, waiting = set(), [getattr(fetch, 'op', fetch) for fetch in fetches]
+    while waiting:
+        operation = waiting.pop()
+        if operation not in found:
+            found.add(operation)
+            waiting.extend(
+                [tensor.op for tensor in operation.inputs] + list(operation.control_inputs)
+            )
+    return found
+
+
+def _task_of(operation):
+    """Return the task of an operation, like 'ps 0': that of its variable, if it has one."""
+    handles = [tensor.op for tensor in operation.inputs if tensor.dtype == tf.resource]
+    spec = tf.DeviceSpec.from_string((handles or [operation])[0].device)
+    return f'{spec.job} {spec.task}'
+
+
+def _sent(*fetches):
+    """Return a dict from (sender, receiver) to the bytes that these fetches send between tasks."""
+    moved = {}
+    for operation in _ancestors(*fetches):
+        for tensor in operation.inputs:
+            arrow = _task_of(tensor.op), _task_of(operation)
+            if arrow[0] != arrow[1] and tensor.dtype != tf.resource:
+                moved.setdefault(arrow, {})[tensor.name] = (
+                    tensor.shape.num_elements() * tensor.dtype.size
+                )
+    return {arrow: sum(tensors.values()) for arrow, tensors in moved.items()}
 
 
 def _places(variables, num_devices):
@@ -32,35 +106,35 @@ def _layer(variable):
 )
 def test_variables_are_balanced_by_bytes(data_dir, mode, num_servers, hparams):
     """They are whole; their slots and moving averages are with them."""
-    worker_graphs.build(data_dir, mode, num_servers, 2, 1, hparams)
+    _build(data_dir, mode, num_servers, 2, 1, hparams)
     trained = tf.trainable_variables()
     assert sum(4 * v.shape.num_elements() for v in trained) == MODEL_BYTES and len(trained) == 10
     places = _places([tf.train.get_global_step(), *trained], num_servers)
     assert set(places.values()) == set(range(num_servers))
     for variable in tf.global_variables():
-        assert task_of(variable.op) == f'ps {places[_layer(variable)]}', variable.op.name
+        assert _task_of(variable.op) == f'ps {places[_layer(variable)]}', variable.op.name
     assert len(tf.global_variables()) == (21 if hparams == CLASSIC else 31)
 
 
 @pytest.mark.parametrize('mode', ['sync', 'async', 'average'])
 def test_the_input_is_on_the_worker(data_dir, mode):
     """Servers have one queue at most, of tokens."""
-    worker_graphs.build(data_dir, mode, 2, 2, 1)
+    _build(data_dir, mode, 2, 2, 1)
     operations = tf.get_default_graph().get_operations()
-    on_servers = [op for op in operations if task_of(op).startswith('ps ')]
+    on_servers = [op for op in operations if _task_of(op).startswith('ps ')]
     queues = {op.name for op in on_servers if op.type.endswith('QueueV2')}
     queues.discard('dummy_queue')  # in TensorFlow 1.15
     assert queues == (set() if mode == 'async' else {'sync_token_q'})
     pipeline = {'RandomShuffleQueueV2', 'Conv2D', 'FixedLengthRecordReaderV2', 'MergeSummary'}
     assert not pipeline & {op.type for op in on_servers}
     for variable in tf.local_variables():
-        assert task_of(variable.op) == 'worker 1', variable.op.name
+        assert _task_of(variable.op) == 'worker 1', variable.op.name
 
 
 def _up_and_down(*fetches):
     """Return the bytes from and to the worker 1; nothing else is moved, apart from few bytes."""
     up = down = 0
-    for (sender, receiver), size in sent(*fetches).items():
+    for (sender, receiver), size in _sent(*fetches).items():
         assert 'worker 1' in (sender, receiver) or size < FEW_BYTES
         up += size * (sender == 'worker 1')
         down += size * (receiver == 'worker 1')
@@ -70,44 +144,44 @@ def _up_and_down(*fetches):
 @pytest.mark.parametrize('mode', ['sync', 'async'])
 def test_an_update_moves_each_gradient_and_each_weight_once(data_dir, mode):
     """Averages, momentum and orthogonal matrices stay on the servers."""
-    for moved in _up_and_down(worker_graphs.build(data_dir, mode, 2, 2, 1, FAST).train_op):
+    for moved in _up_and_down(_build(data_dir, mode, 2, 2, 1, FAST).train_op):
         assert MODEL_BYTES <= moved < MODEL_BYTES + FEW_BYTES
 
 
 def test_a_push_only_sends(data_dir):
-    ops = worker_graphs.build(data_dir, 'async', 2, 2, 1, FAST, push_steps=2, fetch_steps=2)
-    up, down = _up_and_down(ops.train_op)
+    update = _build(data_dir, 'async', 2, 2, 1, FAST, push_steps=2, fetch_steps=2)
+    up, down = _up_and_down(update.train_op)
     assert MODEL_BYTES <= up < MODEL_BYTES + FEW_BYTES and down < FEW_BYTES
-    up, down = _up_and_down(ops.hooks[0]._op)  # a fetch
+    up, down = _up_and_down(update.hooks[0]._op)  # a fetch
     assert up == 0 and MODEL_BYTES <= down < MODEL_BYTES + FEW_BYTES
 
 
 def test_averaging_moves_weights_and_averages_once(data_dir):
     """Nothing else is sent: neither the optimizer's state nor tensors of local steps."""
-    ops = worker_graphs.build(data_dir, 'average', 2, 2, 1, FAST)
-    assert sent(ops.train_op) == {}
-    for moved in _up_and_down(ops.hooks[0]._exchange):
+    update = _build(data_dir, 'average', 2, 2, 1, FAST)
+    assert _sent(update.train_op) == {}
+    for moved in _up_and_down(update.hooks[0]._exchange):
         assert 2 * MODEL_BYTES <= moved < 2 * MODEL_BYTES + FEW_BYTES
 
 
 def test_all_reduce(data_dir):
     """One collective for all gradients, and one per variable for the start; nothing elsewhere."""
-    ops = worker_graphs.build(data_dir, 'allreduce', 0, 2, 1, FAST)
+    update = _build(data_dir, 'allreduce', 0, 2, 1, FAST)
     operations = tf.get_default_graph().get_operations()
-    assert {task_of(op) for op in operations if op.device} == {'worker 1'}
+    assert {_task_of(op) for op in operations if op.device} == {'worker 1'}
     shapes = [str(variable.shape) for variable in tf.global_variables()]
     for fetch, wanted in [
-        (ops.train_op, [f'({MODEL_BYTES // 4},)']),
-        (ops.hooks[0]._op, shapes),
+        (update.train_op, [f'({MODEL_BYTES // 4},)']),
+        (update.hooks[0]._op, shapes),
     ]:
-        found = [op for op in ancestors(fetch) if op.type.startswith('Collective')]
+        found = [op for op in _ancestors(fetch) if op.type.startswith('Collective')]
         assert sorted(str(op.inputs[0].shape) for op in found) == sorted(wanted)
 
 
 @pytest.mark.parametrize('mode, num_servers', [('average', 1), ('allreduce', 0)])
 def test_devices_of_a_worker(data_dir, mode, num_servers):
     """A divided tower, and its variables, are on two GPUs."""
-    worker_graphs.build(
+    _build(
         data_dir,
         mode,
         num_servers,

@@ -6,8 +6,8 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
 from cifar10.distributed.cluster import Strategy
-from tests.helpers import cluster_threads
-from tests.helpers.cluster_threads import HPARAMS, SCALES, SHAPES, SHIFTS, initial
+from tests.distributed import cluster_threads
+from tests.distributed.cluster_threads import HPARAMS, SCALES, SHAPES, SHIFTS, initial
 
 AVERAGE = '/ExponentialMovingAverage'
 
@@ -184,16 +184,15 @@ def test_another_session_of_the_chief(tmp_path, data_dir, mode, is_restored):
     _assert_close(restarted, {name: wanted[name] for name in wanted if name != 'staleness'})
 
 
-@pytest.mark.parametrize('mode, num_ps', [('sync', 2), ('allreduce', 0)])
 @pytest.mark.parametrize(
-    'own, name',
+    'mode, num_ps, own, name',
     [
-        ({'recipe': 'faster'}, 'initial_learning_rate'),
-        ({'recipe': 'momentum'}, 'optimizer'),  # It has other variables.
-        ({'num_towers': 2}, 'num_gpus'),
-        ({'seed': 7}, 'seed'),
-        ({'max_steps': 7}, 'max_steps'),
-        ({'data_dir': None}, 'training_data'),
+        ('sync', 2, {'recipe': 'momentum'}, 'optimizer'),  # It has other variables.
+        ('sync', 2, {'seed': 7}, 'seed'),
+        ('sync', 2, {'data_dir': None}, 'training_data'),
+        ('allreduce', 0, {'recipe': 'faster'}, 'initial_learning_rate'),
+        ('allreduce', 0, {'num_towers': 2}, 'num_gpus'),
+        ('allreduce', 0, {'max_steps': 7}, 'max_steps'),
     ],
 )
 def test_another_flag_than_the_chief(tmp_path, data_dir, own_data_dir, mode, num_ps, own, name):

@@ -1,6 +1,5 @@
 """Small data sets on disk."""
 
-import glob
 import os
 
 import numpy as np
@@ -24,14 +23,6 @@ def write(data_dir, train_records=60, test_records=50):
         )
     with open(os.path.join(directory, dataset.CLASS_NAMES_FILE), 'w') as names:
         names.write('\n'.join(synthetic.CLASS_NAMES) + '\n')
-    return str(data_dir)
-
-
-def write_same(data_dir):
-    """Write a data set of equal records, whose order does not matter; return `data_dir`."""
-    for path in glob.glob(os.path.join(write(data_dir), dataset.CIFAR10_DIRECTORY, '*.bin')):
-        count = os.path.getsize(path) // 3073
-        synthetic.draw_records(1, np.random.default_rng(7)).repeat(count, 0).tofile(path)
     return str(data_dir)
 
 

@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -51,11 +50,6 @@ def evaluation(data_dir, directory, eval_dir, *more):
 # Prefixes of a command.
 
 
-def shell(before='', after=''):
-    """Return a prefix: a shell runs `before`, then the command with the redirections `after`."""
-    return ['sh', '-c', f'{before} exec "$@" {after}', 'sh']
-
-
 def small_disk(directory, size):
     """Return a prefix: `directory` is a disk of `size`, as in '40k', until the process ends."""
     return _with_mount(f'mount -t tmpfs -o size={size} tmpfs "$0"', directory)
@@ -83,17 +77,6 @@ def _can_mount():
 
 
 needs_mounts = pytest.mark.skipif(not _can_mount(), reason='needs permission to mount')
-needs_proc = pytest.mark.skipif(
-    not os.path.exists('/proc/self/status'),
-    reason='needs /proc',
-)
-
-
-def inside(process, path):
-    """Return a path in the mount namespace of the process."""
-    return f'/proc/{process.pid}/root{path}'
-
-
 # Output and exit of processes.
 
 
@@ -124,41 +107,7 @@ def assert_one_line(stderr, *parts):
         assert str(part) in stderr, stderr
 
 
-def send(process, number):
-    """Send a signal; return when the process has received it.
-
-    Two pending signals could be merged or reordered.
-    """
-    process.send_signal(number)
-    while _waits(process, number):
-        pass
-
-
-def _waits(process, number):
-    try:
-        with open(f'/proc/{process.pid}/status') as lines:
-            status = dict(line.split(':', 1) for line in lines)
-    except OSError:  # the process has ended
-        return False
-    return bool(int(status['ShdPnd'], 16) >> number - 1 & 1) and not status[
-        'State'
-    ].strip().startswith('Z')
-
-
 # Files.
-
-
-def snapshot(directory):
-    """Return the content of a directory: {path: bytes}, or the mode of a special file."""
-    found = {}
-    for parent, directories, names in os.walk(str(directory)):
-        for name in directories + names:
-            path = os.path.join(parent, name)
-            found[path] = os.lstat(path).st_mode
-            if os.path.isfile(path) and not os.path.islink(path):
-                with open(path, 'rb') as content:
-                    found[path] = content.read()
-    return found
 
 
 def relabel(path, label):
@@ -170,8 +119,3 @@ def relabel(path, label):
     while os.stat(path).st_ctime_ns == before.st_ctime_ns:  # until the clock ticks
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
-def copy(directory, new_directory):
-    """Copy a directory; return the new path as a string."""
-    return shutil.copytree(str(directory), str(new_directory))

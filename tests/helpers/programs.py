@@ -37,14 +37,13 @@ def path(script, checkout=ROOT):
     return os.path.join(checkout, 'scripts', script + '.py')
 
 
-def start(script, *args, wrapper=(), observation=None, checkout=ROOT, **environment):
+def start(script, *args, wrapper=(), checkout=ROOT, **environment):
     """Start a script; it is killed after a deadline, or at the end of the test.
 
     With a wrapper or an environment it starts as a user starts it, else as a fork, which is faster.
 
     Args:
       wrapper: prefix of the command, see faults.
-      observation: arguments of observed.observe, for a fork.
       checkout: the working directory of a fork, which has the script and its packages.
     """
     if wrapper or environment:
@@ -61,7 +60,7 @@ def start(script, *args, wrapper=(), observation=None, checkout=ROOT, **environm
         )
     else:
         command = [path(script, checkout)] + list(args)
-        process = forks.Process(command, checkout=checkout, **observation or {})
+        process = forks.Process(command, checkout=checkout)
     timer = threading.Timer(DEADLINE_SECS, _end, [process])
     timer.daemon = True
     timer.start()

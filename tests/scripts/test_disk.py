@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_full_during_a_run(tmp_path, data_dir):
     )
     faults.read_until(trainer, ': step 6,')
     # The handle keeps the disk readable after the end.
-    handle = os.open(faults.inside(trainer, directory), os.O_RDONLY)
+    handle = os.open(f'/proc/{trainer.pid}/root{directory}', os.O_RDONLY)
     disk = f'/proc/self/fd/{handle}'
     with open(disk + '/filler', 'wb', buffering=0) as filler, contextlib.suppress(OSError):
         while True:
@@ -71,7 +72,7 @@ def test_full_during_a_run(tmp_path, data_dir):
     faults.assert_one_line(stderr, 'cifar10_train.py: error: ', 'No space left on device')
     saved = checkpoint.read_latest(disk).step
     assert status == 1 and saved % 5 == 0 and saved > 0
-    copied = faults.copy(disk, tmp_path / 'copied')
+    copied = shutil.copytree(disk, str(tmp_path / 'copied'))
     os.close(handle)
     os.remove(copied + '/filler')
     status, stdout, stderr = programs.call(

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from cifar10.runs import checkpoint
-from tests.helpers import clusters, data_sets, events, messages, programs
+from tests.helpers import clusters, events, messages, programs
 
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
@@ -92,35 +92,9 @@ def test_a_resumed_run_keeps_its_warm_up(tmp_path, make_cluster):
         assert 'rises to 0.05 in 0.5 epochs, then falls to 0' in cluster.text(name)
 
 
-@pytest.mark.parametrize('num_ps', [1, pytest.param(0, marks=LONG)])
-def test_other_flags_or_other_data(tmp_path, make_cluster, num_ps):
-    """Each gives one line, and a worker that agrees can still join a run with servers."""
-    data_sets.write(tmp_path / 'data')
-    (path,) = (tmp_path / 'data').glob('**/data_batch_3.bin')
-    content = bytearray(path.read_bytes())
-    content[100] ^= 1
-    path.write_bytes(bytes(content))
-    for flag, name in [
-        ('--initial_learning_rate=0.5', 'initial_learning_rate'),
-        (f'--data_dir={tmp_path / "data"}', 'training_data'),
-    ]:
-        cluster = make_cluster(num_ps, 2, '--max_steps=4', '--fresh')
-        cluster.start(*[name for name in cluster.names if name != 'worker 1'])
-        different = cluster.start_another('worker 1', flag)
-        assert different.end() == 1
-        assert different.stderr_lines == [
-            f'{SCRIPT}error: worker 1 has another {name} than the chief: give all workers the same flags and data'
-        ]
-        if num_ps:
-            cluster.start('worker 1')
-            cluster.succeed()
-        else:
-            assert cluster.tasks['worker 0'].end() == EX_TEMPFAIL
-
-
-def test_a_port_in_use_and_other_addresses(make_cluster):
-    """The first mistake gives one line at once, the other one after the time limit."""
-    cluster = make_cluster(1, 2, '--connect_timeout_secs=4', '--stall_timeout_secs=4')
+def test_a_port_in_use(make_cluster):
+    """TensorFlow 1.15 would print another line."""
+    cluster = make_cluster(1, 2)
     cluster.start('ps 0')
     cluster.wait_for('ps 0', 'listens on all network interfaces')
     second, address = cluster.start_another('ps 0'), cluster.addresses['ps 0']
@@ -129,13 +103,7 @@ def test_a_port_in_use_and_other_addresses(make_cluster):
     assert line.startswith(
         f'{SCRIPT}error: ps 0 ({address}) cannot listen (Address already in use): '
     )
-    missing = cluster.start_another('worker 1', '--ps_hosts=localhost:1')
-    assert missing.end() == EX_TEMPFAIL
-    assert missing.stderr_lines == [
-        f'{SCRIPT}no step for 4 seconds; no connection to ps 0 (localhost:1), worker 0 ({cluster.addresses["worker 0"]}): '
-        'start this task and the missing ones again, and check --ps_hosts and --worker_hosts'
-    ]
-    assert cluster.tasks['ps 0'].end() == EX_TEMPFAIL  # no worker is left
+    cluster.kill('ps 0')
 
 
 def test_tf_config_with_a_chief_and_an_evaluator(tmp_path, runs, make_cluster):

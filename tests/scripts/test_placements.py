@@ -109,16 +109,3 @@ def test_the_default_of_the_weights_depends_on_the_devices(
         devices = {variable.op.device for variable in tf.trainable_variables()}
     expected_devices = re.findall('/([cg]pu):(.)', expected)
     assert devices == {f'/device:{name.upper()}:{number}' for name, number in expected_devices}
-
-
-def test_the_plan_of_four_devices(tmp_path, data_dir):
-    """Two towers, each divided over two devices."""
-    flags = ['--num_gpus=4', '--devices_per_tower=2', '--variable_strategy=first_device']
-    _, stdout = _train(tmp_path / 'run', data_dir, [], flags, 1)
-    lines = stdout.splitlines()
-    assert lines[3:6] + lines[7:8] == [
-        'Devices: /cpu:0, /cpu:1, /cpu:2, /cpu:3',
-        'Tower 0: conv1, conv2 on /cpu:0; local3, local4, softmax_linear on /cpu:1',
-        'Tower 1: conv1, conv2 on /cpu:2; local3, local4, softmax_linear on /cpu:3',
-        'Weights: on /cpu:0 (--variable_strategy=first_device)',
-    ]

@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import shutil
 import signal
 import sys
 import threading
@@ -14,7 +15,7 @@ from cifar10.data import dataset, verification
 from cifar10.runs import checkpoint
 from tests.helpers import faults, messages, programs
 
-pytestmark = [pytest.mark.slow, faults.needs_proc]
+pytestmark = pytest.mark.slow
 
 
 def _assert_interrupted(process, number):
@@ -45,7 +46,7 @@ def test_the_same_signal_twice(tmp_path, data_dir):
 
 def test_while_the_queue_is_filled(tmp_path, data_dir):
     """The files are long, so that filling takes time; they are sparse. This process comes first."""
-    large = faults.copy(data_dir, tmp_path / 'data')
+    large = shutil.copytree(data_dir, str(tmp_path / 'data'))
     for path in dataset.read(large).train.paths:
         os.truncate(path, 40000 * 3073)
     process = programs.start(
@@ -88,16 +89,6 @@ def test_where_there_is_nothing_to_save(tmp_path, data_dir):
         faults.read_until(process, line)
         process.send_signal(number)
         _assert_interrupted(process, number)
-
-
-def test_a_second_signal_at_once(tmp_path, data_dir):
-    """The process ends, whether it has saved or not; there is an intact checkpoint."""
-    process = programs.start('cifar10_train', *faults.job(data_dir, tmp_path))
-    faults.read_until(process, ': step 3,')
-    faults.send(process, signal.SIGHUP)
-    process.send_signal(signal.SIGINT)
-    _assert_interrupted(process, signal.SIGINT)
-    assert checkpoint.read_latest(str(tmp_path)).step >= 0
 
 
 def test_nobody_reads_the_output(tmp_path, data_dir):

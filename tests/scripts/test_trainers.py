@@ -3,21 +3,18 @@
 import dataclasses
 import glob
 import re
-import signal
-from unittest import mock
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import training
 from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
 from cifar10.training import Job
 from scripts import cifar10_multi_gpu_train, cifar10_train
-from tests.helpers import checkpoints, events, messages, programs
+from tests.helpers import events, faults, messages, programs
 
 
 def args_of(data_dir, train_dir, max_steps):
@@ -199,34 +196,25 @@ def test_a_batch_that_is_too_large(tmp_path, data_dir, script):
 
 
 def test_the_seed_of_a_resumed_run(tmp_path, data_dir):
-    """The seed fixes the initial values; a resumed run does not repeat the first random numbers."""
+    """A resumed run does not repeat the random numbers of the first steps."""
 
-    def seeds(name, seed=1):
+    def seeds(directory, max_steps):
         job = Job(
             dataset.read(data_dir),
             dataclasses.replace(CLASSIC, batch_size=8),
-            settings=RunSettings(seed=seed),
+            settings=RunSettings(max_steps, seed=1, eval_every=0),
         )
-        graphs = []
-
-        def begin(*unused):
-            graphs.append(tf.get_default_graph())
-            return mock.DEFAULT
-
-        with open_run(str(tmp_path / name), job.record) as run, mock.patch.object(
-            training, 'session', side_effect=begin
-        ):
-            cifar10_train.train(job, run)
-        return [
+        path = _train(cifar10_train, job, tmp_path / directory)
+        with tf.Graph().as_default() as graph:
+            tf.train.import_meta_graph(path + '.meta')
+        return {
             (op.get_attr('seed'), op.get_attr('seed2'))
-            for op in graphs[0].get_operations()
+            for op in graph.get_operations()
             if op.type == 'RandomUniform'
-        ]
+        }
 
-    checkpoints.save(tmp_path / 'resumed', 1)
-    first, resumed = seeds('first'), seeds('resumed')
-    assert first == seeds('again') and len(first) == len(resumed) > 0
-    assert not set(first) & set(resumed) and not set(first) & set(seeds('other', seed=2))
+    first, resumed = seeds('run', 1), seeds('run', 2)
+    assert first and first == seeds('again', 1) and not first & resumed
 
 
 @pytest.mark.slow
@@ -277,25 +265,15 @@ def test_train_resume_evaluate(tmp_path, data_dir):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_run_is_resumed(tmp_path, data_dir, number):
-    args = args_of(data_dir, tmp_path, 1000000) + ['--num_gpus=2']
-    process = programs.start('cifar10_multi_gpu_train', *args)
-    for line in process.stdout:
-        if ': step 6,' in line:
-            process.send_signal(number)
-            break
-    stdout, stderr = process.communicate()
-    saved = checkpoint.read(tf.train.latest_checkpoint(str(tmp_path)))
-    if number == signal.SIGKILL:
-        assert saved.step % 4 == 0
-    else:
-        assert (process.returncode, stderr) == (0, '')
-        assert f'{signal.Signals(number).name}: stopping' in stdout.splitlines()
-        assert stdout.endswith(f'\nSaved {saved.path}\n')
-    args[args.index('--max_steps=1000000')] = f'--max_steps={saved.step + 2}'
-    status, stdout, _ = programs.call('cifar10_multi_gpu_train', *args)
-    assert status == 0 and messages.resuming(tmp_path, saved.step) in stdout
+def test_a_killed_run_is_resumed(tmp_path, data_dir):
+    process = programs.start('cifar10_train', *args_of(data_dir, tmp_path, 1000000))
+    faults.read_until(process, ': step 6,')
+    process.kill()
+    faults.end(process)
+    saved = checkpoint.read_latest(str(tmp_path)).step
+    assert saved and saved % 4 == 0
+    status, stdout, _ = programs.call('cifar10_train', *args_of(data_dir, tmp_path, saved + 2))
+    assert status == 0 and messages.resuming(tmp_path, saved) in stdout
 
 
 @pytest.mark.long

@@ -3,18 +3,38 @@
 import contextlib
 import os
 import shutil
+import subprocess
+import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
 
 from cifar10.errors import UserError
 from cifar10.system import directories
-from tests.helpers import faults, locks, messages
+from tests.helpers import faults, messages, programs
+
+needs_locks = pytest.mark.skipif(directories.fcntl is None, reason='this system has no locks')
 
 
-def test_a_directory_with_its_parents(tmp_path):
-    for _ in range(2):
-        directories.make(str(tmp_path / 'a' / 'b'))
-    assert (tmp_path / 'a' / 'b').is_dir()
+@contextlib.contextmanager
+def _process(code, *args, wrapper=()):
+    """Yield a Python process that runs `code`, with pipes; kill it at the end."""
+    started = subprocess.Popen(
+        [*wrapper, sys.executable, '-u', '-c', code, *args],
+        env=dict(os.environ, PYTHONPATH=programs.ROOT),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        universal_newlines=True,
+    )
+    timer = threading.Timer(programs.DEADLINE_SECS, started.kill)
+    timer.start()
+    try:
+        yield started
+    finally:
+        timer.cancel()
+        started.kill()
+        started.communicate()
 
 
 def test_a_file_in_the_way(tmp_path):
@@ -55,7 +75,7 @@ def _replace(path):
     path.mkdir()
 
 
-@locks.needed
+@needs_locks
 @pytest.mark.parametrize('change', [_move, _replace])
 def test_a_directory_that_leaves_its_place(tmp_path, change):
     path = tmp_path / 'run'
@@ -68,7 +88,7 @@ def test_a_directory_that_leaves_its_place(tmp_path, change):
                 lock.check()
 
 
-@locks.needed
+@needs_locks
 def test_a_directory_that_is_put_back(tmp_path):
     path = tmp_path / 'run'
     path.mkdir()
@@ -83,7 +103,7 @@ def test_a_directory_that_is_put_back(tmp_path):
         lock.check()
 
 
-@locks.needed
+@needs_locks
 def test_one_holds_the_lock(tmp_path):
     path, before = str(tmp_path), len(os.listdir('/dev/fd'))
     with pytest.raises(ZeroDivisionError), directories.Lock(path, UserError('in use')):
@@ -104,10 +124,10 @@ with directories.Lock(sys.argv[1], progress=lambda line: print(line, flush=True)
 """
 
 
-@locks.needed
+@needs_locks
 def test_the_lock_ends_with_its_process(tmp_path):
     path = str(tmp_path)
-    with locks.process(HOLD, path) as holder:
+    with _process(HOLD, path) as holder:
         assert holder.stdout.readline() == 'held\n'
         with messages.raises('^in use$'), directories.Lock(path, UserError('in use')):
             pass
@@ -119,27 +139,27 @@ def test_the_lock_ends_with_its_process(tmp_path):
     assert os.listdir(path) == []
 
 
-@locks.needed
+@needs_locks
 def test_without_a_message_it_waits(tmp_path):
     lock = directories.Lock(str(tmp_path)).__enter__()
-    with locks.process(HOLD, str(tmp_path)) as waiting:
+    with _process(HOLD, str(tmp_path)) as waiting:
         assert waiting.stdout.readline() == f'Waiting for another process in {tmp_path}\n'
         lock.__exit__()
         assert waiting.stdout.readline() == 'held\n'
 
 
-@locks.needed
+@needs_locks
 @faults.needs_mounts
 def test_the_question_needs_no_permission_to_write(tmp_path):
     code = 'import sys; from cifar10.system import directories; print(directories.is_locked(sys.argv[1]))'
     for is_locked in (True, False):
         with directories.Lock(str(tmp_path)) if is_locked else contextlib.nullcontext():
             wrapper = faults.read_only(tmp_path)
-            with locks.process(code, str(tmp_path), wrapper=wrapper) as asking:
+            with _process(code, str(tmp_path), wrapper=wrapper) as asking:
                 assert asking.communicate(timeout=60)[0] == f'{is_locked}\n'
 
 
-@locks.needed
+@needs_locks
 def test_the_file_of_the_former_holder_is_not_used(tmp_path, monkeypatch):
     """It is removed after another process has opened it: a third process would make a new one."""
     path, flock = str(tmp_path), directories.fcntl.flock
@@ -156,7 +176,7 @@ def test_the_file_of_the_former_holder_is_not_used(tmp_path, monkeypatch):
     assert os.listdir(path) == []
 
 
-@locks.needed
+@needs_locks
 def test_a_lock_file_that_cannot_be_written(tmp_path):
     """A trainer is refused. A writer of data reports its own error."""
     (tmp_path / directories.LOCK_FILE).mkdir()
@@ -167,23 +187,19 @@ def test_a_lock_file_that_cannot_be_written(tmp_path):
     assert os.listdir(str(tmp_path)) == [directories.LOCK_FILE]
 
 
-def test_a_system_without_locks(tmp_path, monkeypatch):
-    monkeypatch.setattr(directories, 'fcntl', None)
+def _fail(handle, operation):
+    raise OSError(95, 'Operation not supported')
+
+
+@pytest.mark.parametrize(
+    'fcntl', [None, SimpleNamespace(flock=_fail, LOCK_SH=1, LOCK_EX=2, LOCK_NB=4)]
+)
+def test_a_system_or_a_file_system_without_locks(tmp_path, monkeypatch, fcntl):
+    monkeypatch.setattr(directories, 'fcntl', fcntl)
     for _ in range(2):
-        with directories.Lock(str(tmp_path), UserError('in use')) as lock:
+        with directories.Lock(str(tmp_path), 'in use') as lock:
             lock.check()
             assert not directories.is_locked(str(tmp_path))
-
-
-@locks.needed
-def test_a_file_system_without_locks(tmp_path, monkeypatch):
-    def fail(handle, operation):
-        raise OSError(95, 'Operation not supported')
-
-    monkeypatch.setattr(directories.fcntl, 'flock', fail)
-    with directories.Lock(str(tmp_path), 'in use') as lock:
-        lock.check()
-        assert not directories.is_locked(str(tmp_path))
 
 
 def test_a_directory_appears_complete_or_not_at_all(tmp_path):

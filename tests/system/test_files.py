@@ -10,17 +10,6 @@ from cifar10.system import files
 from tests.helpers import messages
 
 
-def test_text_and_bytes(tmp_path):
-    for content, written in [
-        ('gr\u00fcn', 'gr\u00fcn'.encode()),
-        (b'\0\xff', b'\0\xff'),
-        ('', b''),
-    ]:
-        files.atomic_write(str(tmp_path / 'file'), content, 'remedy')
-        assert (tmp_path / 'file').read_bytes() == written
-        assert os.listdir(str(tmp_path)) == ['file']
-
-
 def test_where_no_file_can_be(tmp_path):
     (tmp_path / 'file').mkdir()
     for path, reason in [('file', 'Is a directory'), ('no/file', 'No such file or directory')]:
@@ -48,7 +37,7 @@ def test_names():
     for name in ('gs://bucket/run', 'file:///tmp/x', 'a/gs://b'):
         with messages.raises(f'^{name} is not a local path: give a local one$'):
             files.check_name(name)
-    for name in ('', '/', '\U0001f408', 'two words', 'C:\\x', 'a:/b', '[12]*?', '%s {x}'):
+    for name in ('', '/', 'two words', 'C:\\x', 'a:/b'):
         files.check_name(name)
 
 

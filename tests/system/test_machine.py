@@ -71,23 +71,6 @@ def test_only_cores_that_the_process_may_use():
     assert machine.num_cores() == len(allowed)
 
 
-@pytest.mark.parametrize(
-    'quota, cores', [('max', 64), ('400000', 4), ('150000', 2), ('20000', 1), ('9900000', 64)]
-)
-def test_the_cpu_quota_of_a_container(monkeypatch, tmp_path, quota, cores):
-    """docker --cpus=4 on 64 cores gives 4 threads and 8 sub-batches."""
-    cpu_max = tmp_path / 'cpu.max'
-    cpu_max.write_text(f'{quota} 100000\n')
-    (tmp_path / 'own').write_text('0::/\n')
-    monkeypatch.setattr(machine, '_CGROUPS', str(tmp_path))
-    monkeypatch.setattr(machine, '_OWN_CGROUPS_FILE', str(tmp_path / 'own'))
-    monkeypatch.setattr(os, 'sched_getaffinity', lambda pid: set(range(64)), raising=False)
-    assert machine.num_cores() == cores
-    if cores == 4:
-        assert machine.num_sub_batches(_cpus(1), 128) == 8
-        assert machine.choose_threads(_cpus(1), 128) == Threads(1, 4, 2)
-
-
 def test_a_session_with_chosen_threads():
     config = machine.session_config(_cpus(1), Threads(1, 3, 2), log_device_placement=True)
     assert config.log_device_placement
@@ -113,10 +96,6 @@ def test_graph_mode(graph):
     finally:
         tf.logging.set_verbosity(verbosity)
         tf.disable_control_flow_v2()
-
-
-def test_the_processor():
-    assert machine.cpu_name().strip()
 
 
 @pytest.mark.parametrize('allow_growth', [True, False])

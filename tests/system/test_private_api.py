@@ -1,7 +1,6 @@
 """Private names of TensorFlow: this version has them; a version without them gives one line."""
 
 import re
-import sys
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -59,14 +58,6 @@ def test_a_version_without_modules(tmp_path, data_dir):
     assert (trained[0], trained[2]) == (1, f'cifar10_train.py: {line}\n')
     line = _line('training.moving_averages.assign_moving_average')
     assert run == [f'cifar10_run.py: {line}', '', '']
-
-
-def test_the_versions_without_a_list_of_gpus(monkeypatch):
-    monkeypatch.setattr(tf.config.experimental, 'list_physical_devices', lambda kind: ['GPU'])
-    monkeypatch.setitem(sys.modules, 'tensorflow.python.client.device_lib', None)
-    status, stdout, stderr = programs.call('cifar10_train', '--version')
-    line = _line('client.device_lib.list_local_devices')
-    assert (status, stdout, stderr) == (1, '', f'cifar10_train.py: {line}\n')
 
 
 def test_a_module_without_a_name(monkeypatch):

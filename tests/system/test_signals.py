@@ -1,6 +1,5 @@
 """Signals to the process of the tests, or to a subprocess."""
 
-from concurrent import futures
 import contextlib
 import os
 import signal
@@ -161,23 +160,6 @@ def test_nohup():
     )
 
 
-def test_no_handlers_outside_the_main_thread():
-    with futures.ThreadPoolExecutor(1) as pool:
-        assert pool.submit(signals._handlers).result() == {}
-
-
-@pytest.mark.parametrize('number', signals.STOP_SIGNALS)
-def test_the_first_signal_requests_a_stop(received, number):
-    with signals.StopRequest() as stop:
-        assert stop.received_signal is None
-        _send(number)
-        assert (
-            stop.received_signal == number
-            and stop.received_signal.name == signal.Signals(number).name
-        )
-        assert received == []
-
-
 @pytest.fixture
 def clock(monkeypatch):
     """An imitated clock; its time is `now`."""
@@ -186,10 +168,10 @@ def clock(monkeypatch):
     return clock
 
 
-INT, TERM, HUP, PIPE = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE
+INT, TERM, PIPE = signal.SIGINT, signal.SIGTERM, signal.SIGPIPE
 
 
-@pytest.mark.parametrize('first, second', [(INT, INT), (TERM, TERM), (HUP, HUP), (PIPE, INT)])
+@pytest.mark.parametrize('first, second', [(INT, INT), (PIPE, INT)])
 def test_a_repetition_within_a_second_counts_once(clock, monkeypatch, first, second):
     """Ctrl-C in a pipeline can close the pipe first."""
     monkeypatch.setattr(signals, '_first', [])
@@ -200,12 +182,6 @@ def test_a_repetition_within_a_second_counts_once(clock, monkeypatch, first, sec
     assert found == [False] * 4
     clock.now = 101
     assert signals._count(second) and signals._count(TERM)
-
-
-@pytest.mark.parametrize('first, second', [(INT, TERM), (TERM, HUP), (HUP, INT)])
-def test_another_signal_is_the_second_one_at_any_time(clock, monkeypatch, first, second):
-    monkeypatch.setattr(signals, '_first', [])
-    assert [signals._count(number) for number in (first, second)] == [False, True]
 
 
 @pytest.mark.parametrize('first, second, secs', [(INT, TERM, 0), (INT, INT, 1)])

@@ -16,10 +16,6 @@ os.chdir(os.path.dirname(os.path.abspath(sys.argv[0])))
 flags = dict(word[2:].split('=', 1) for word in sys.argv[1:] if '=' in word)
 task = flags['job_name'] + ' ' + flags['task_index']
 
-def starts(of):
-    with open('starts') as lines:
-        return [start for start in map(json.loads, lines) if start['task'] == of]
-
 def touch(name):
     open(name, 'w').close()
 
@@ -39,18 +35,8 @@ def wait_for_all():
         for index in range(flags.get(job_name + '_hosts', '').count(':')):
             wait_for('%%s %%d' %% (job_name, index))
 
-def wait_for_end(of):
-    while not starts(of):
-        time.sleep(0.01)
-    try:
-        while True:
-            os.kill(starts(of)[-1]['process'], 0)
-            time.sleep(0.01)
-    except ProcessLookupError:
-        pass
-
-start = len(starts(task))
-with open('starts', 'a') as lines:
+with open('starts', 'r+') as lines:
+    start = sum(json.loads(line)['task'] == task for line in lines)
     lines.write(json.dumps(dict(task=task, process=os.getpid(), words=sys.argv[1:])) + '\\n')
 touch(task)
 """
@@ -60,9 +46,8 @@ class Trainer:
     """Program of the tasks, which records its starts.
 
     Its source can use `task` (such as 'worker 0'), `start` (the number of earlier starts),
-    touch(name) and wait_for(name) of a file, wait_for() forever, wait_for_all() for the start of
-    all tasks, and wait_for_end(task) until the launcher has reaped that task. After DEADLINE_SECS
-    it makes the file 'too late', and exits.
+    touch(name) and wait_for(name) of a file, wait_for() forever, and wait_for_all() for the start
+    of all tasks. After DEADLINE_SECS it makes the file 'too late', and exits.
 
     Attributes:
       command: a list of words.
@@ -100,18 +85,6 @@ def launch(trainer, num_ps, num_workers, max_restarts=3, flags=()):
     """Launch a Trainer from this process, and return the exit status."""
     command = TrainerCommand(trainer.command, list(flags))
     return launcher.Launcher(command, num_ps, num_workers, max_restarts).run()
-
-
-def hosts(words, name):
-    """Return the addresses in one of a task's flags."""
-    (found,) = [word.split('=')[1].split(',') for word in words if word.startswith(f'--{name}=')]
-    return found
-
-
-def own_flags(words, flags):
-    """Return a task's words without `flags`, and assert that they end with `flags`."""
-    assert words[len(words) - len(flags) :] == flags
-    return words[: len(words) - len(flags)]
 
 
 def _runs(number):
