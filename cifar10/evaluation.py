@@ -55,7 +55,6 @@ class Evaluator:
         with self.graph.as_default():
             labels, images = input_lib.undistorted_records(split, num_epochs=1)
             labels = input_lib.check_labels(labels, split.num_classes)
-            model.set_num_sub_batches(machine.num_sub_batches([device], input_lib.BATCH_SIZE))
             with tf.device(device):
                 # With weight decay 1, the collection 'losses' has each l2_loss(weights). `evaluate`
                 # multiplies them by the weight decay of the run.

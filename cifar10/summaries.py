@@ -12,6 +12,8 @@ from cifar10 import input as input_lib
 from cifar10.multi_gpu import TOWER_NAME
 from cifar10.report import event_files
 
+_NUM_SUMMARIZED_IMAGES = 32  # of the activations
+
 
 def _strip_tower_name(name):
     return re.sub(f'^{TOWER_NAME}_[0-9]+/', '', name)
@@ -43,11 +45,12 @@ def _loss_summaries(totals):
 def _activation_summaries():
     """Yield histogram and sparsity of each layer's activations in the first tower.
 
-    A convolutional layer is represented by its first sub-batch.
+    They are those of the first images of the batch: TensorFlow computes histograms on one core.
     """
     layers = {}
     for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS):
-        layers.setdefault(activations.op.name.split('/')[-1], activations)
+        name = activations.op.name.split('/')[-1]
+        layers.setdefault(name, activations[:_NUM_SUMMARIZED_IMAGES])
     for layer, activations in layers.items():
         yield _histogram(layer + '/activations', activations)
         yield _scalar(layer + '/sparsity', tf.nn.zero_fraction(activations))

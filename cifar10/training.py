@@ -120,7 +120,7 @@ class Job(NamedTuple):
 
     @property
     def num_sub_batches(self):
-        """The number of sub-batches per tower, see model.set_num_sub_batches."""
+        """The number of sub-batches per tower, see model.inference."""
         return machine.num_sub_batches(
             self.first_devices, self.hparams.batch_size, self.settings.inter_op_threads
         )

@@ -41,7 +41,6 @@ import tensorflow.compat.v1 as tf
 from cifar10 import (
     evaluation,
     input as input_lib,
-    model,
     multi_gpu,
     optimizer,
     summaries,
@@ -88,7 +87,6 @@ def train(worker, run, first_step):
     )
     with tf.Graph().as_default(), tf.device(device):
         training.set_seed(settings, first_step, task.index)
-        model.set_num_sub_batches(job.num_sub_batches)
         images, labels = input_lib.distorted_inputs(
             job.dataset, hparams.batch_size, job.input_settings
         )
@@ -99,7 +97,7 @@ def train(worker, run, first_step):
         opt = optimizer.create(learning_rate, hparams)
         with mode.variable_scope(worker):
             losses, tower_grads = multi_gpu.tower_gradients(
-                job.devices, batches, opt, job.dataset.num_classes, hparams
+                job.devices, batches, opt, job.dataset.num_classes, hparams, job.num_sub_batches
             )
         worker_ops = mode.worker_ops(worker, opt, multi_gpu.average_gradients(tower_grads))
         first_images, _ = batches[0]

@@ -26,7 +26,6 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import (
     input as input_lib,
-    model,
     multi_gpu,
     optimizer,
     placement,
@@ -50,7 +49,6 @@ def train(job, run):
         return
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(settings, run.saved_step)
-        model.set_num_sub_batches(job.num_sub_batches)
         images, labels = input_lib.distorted_inputs(
             job.dataset, hparams.batch_size, job.input_settings
         )
@@ -61,7 +59,7 @@ def train(job, run):
         opt = optimizer.create(learning_rate, hparams)
         with placement.variables_on(job.variable_devices):
             losses, tower_grads = multi_gpu.tower_gradients(
-                job.devices, batches, opt, job.dataset.num_classes, hparams
+                job.devices, batches, opt, job.dataset.num_classes, hparams, job.num_sub_batches
             )
         gradients = multi_gpu.average_gradients(tower_grads)
         train_op = optimizer.train_op(opt, gradients, global_step, run_length, hparams)

@@ -47,7 +47,6 @@ def train(job, run):
         return
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(settings, run.saved_step)
-        model.set_num_sub_batches(job.num_sub_batches)
         images, labels = input_lib.distorted_inputs(
             job.dataset, hparams.batch_size, job.input_settings
         )
@@ -57,7 +56,7 @@ def train(job, run):
         learning_rate = optimizer.learning_rate(global_step, run_length, hparams)
         opt = optimizer.create(learning_rate, hparams)
         with placement.variables_on(job.variable_devices), tf.device(device):
-            logits = model.inference(images, job.dataset.num_classes, hparams)
+            logits = model.inference(images, job.dataset.num_classes, hparams, job.num_sub_batches)
             loss = model.loss(logits, labels, hparams=hparams)
             gradients = opt.compute_gradients(loss)
         train_op = optimizer.train_op(opt, gradients, global_step, run_length, hparams)

@@ -10,7 +10,7 @@ from typing import List, NamedTuple, Sequence, Tuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, model
+from cifar10 import cpu_kernels, errors, model
 from cifar10.benchmark import numpy_network
 from cifar10.config import NUM_CLASSES
 from cifar10.errors import UserError
@@ -27,7 +27,9 @@ _GPU_LIMIT = 0.01
 _FUNCTIONS = {  # of tensors, by the name of their NumPy formulation
     'conv2d': lambda x, weights: model.conv2d(x, weights),
     'max_pool': lambda x: model.max_pool(x, 'pool'),
-    'local_response_normalization': lambda x: model.local_response_normalization(x, 'norm'),
+    'local_response_normalization': lambda x: (
+        model if cpu_kernels.is_on_gpu(x) else cpu_kernels
+    ).local_response_normalization(x, 'norm'),
     'matmul': tf.matmul,
 }
 

@@ -82,13 +82,12 @@ def _session_config(formulation, job, devices):
 
 def _training_step(job, batches):
     """Build towers and update as scripts/cifar10_multi_gpu_train.py does; return the train op."""
-    model.set_num_sub_batches(job.num_sub_batches)
     global_step = tf.train.get_or_create_global_step()
     learning_rate = optimizer.learning_rate(global_step, job.run_length, job.hparams)
     opt = optimizer.create(learning_rate, job.hparams)
     with placement.variables_on(job.variable_devices):
         _, tower_grads = multi_gpu.tower_gradients(
-            job.devices, batches, opt, job.dataset.num_classes, job.hparams
+            job.devices, batches, opt, job.dataset.num_classes, job.hparams, job.num_sub_batches
         )
     gradients = multi_gpu.average_gradients(tower_grads)
     return optimizer.train_op(opt, gradients, global_step, job.run_length, job.hparams)
@@ -168,7 +167,8 @@ def layer_flops(batch_size, num_classes=model.NUM_CLASSES):
     """
     with tf.Graph().as_default() as graph:
         size = input_lib.IMAGE_SIZE
-        logits = model.inference(tf.zeros([batch_size, size, size, 3]), num_classes=num_classes)
+        images = tf.zeros([batch_size, size, size, 3])
+        logits = model.inference(images, num_classes, is_tuned=False)
         tf.gradients(model.loss(logits, tf.zeros([batch_size], tf.int32)), tf.trainable_variables())
     products = [
         op

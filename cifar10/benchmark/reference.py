@@ -9,7 +9,7 @@ import os
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import hooks, input as input_lib, training
+from cifar10 import hooks, input as input_lib, model, training
 from cifar10.config import NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, RunLength
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
@@ -62,55 +62,17 @@ def distorted_inputs(data_dir, batch_size):
     return images, tf.reshape(labels, [batch_size])
 
 
-def inference(images, num_classes):
-    """Return the network's logits, float32 [batch, num_classes]."""
-
-    def pool(x):
-        return tf.nn.max_pool(x, [1, 3, 3, 1], [1, 2, 2, 1], 'SAME')
-
-    def normalize(x):
-        return tf.nn.lrn(x, 4, bias=1.0, alpha=0.001 / 9.0, beta=0.75)
-
-    x = images
-    for name, shape, stddev, weight_decay, bias in [
-        ('conv1', [5, 5, 3, 64], 5e-2, 0, 0.0),
-        ('conv2', [5, 5, 64, 64], 5e-2, 0, 0.1),
-        ('local3', [2304, 384], 0.04, 0.004, 0.1),
-        ('local4', [384, 192], 0.04, 0.004, 0.1),
-        ('softmax_linear', [192, num_classes], 1 / 192.0, 0, 0.0),
-    ]:
-        with tf.variable_scope(name), tf.device('/cpu:0'):
-            initializer = tf.truncated_normal_initializer(stddev=stddev)
-            weights = tf.get_variable('weights', shape, tf.float32, initializer)
-            initializer = tf.constant_initializer(bias)
-            biases = tf.get_variable('biases', shape[-1:], tf.float32, initializer)
-        if weight_decay:
-            tf.add_to_collection('losses', weight_decay * tf.nn.l2_loss(weights))
-        if name.startswith('conv'):
-            x = tf.nn.bias_add(tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME'), biases)
-        else:
-            x = tf.matmul(tf.reshape(x, [-1, shape[0]]), weights) + biases
-        if name != 'softmax_linear':
-            x = tf.nn.relu(x)
-        tf.summary.histogram(name + '/activations', x)
-        tf.summary.scalar(name + '/sparsity', tf.nn.zero_fraction(x))
-        if name == 'conv1':
-            x = normalize(pool(x))
-        elif name == 'conv2':
-            x = pool(normalize(x))
-    return x
-
-
-def loss(logits, labels, scope):
-    """Return the total loss of the tower in the name scope `scope`."""
-    cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
-        labels=tf.cast(labels, tf.int64), logits=logits
-    )
-    tf.add_to_collection('losses', tf.reduce_mean(cross_entropy))
-    losses = tf.get_collection('losses', scope)
-    for part in losses:
+def tower_loss(scope, images, labels, num_classes):
+    """Return the total loss of the tower in the name scope `scope`; add its summaries."""
+    logits = model.inference(images, num_classes, is_tuned=False)
+    total_loss = model.loss(logits, labels, scope)
+    for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS, scope):
+        name = activations.op.name.split('/')[-1]
+        tf.summary.histogram(name + '/activations', activations)
+        tf.summary.scalar(name + '/sparsity', tf.nn.zero_fraction(activations))
+    for part in tf.get_collection('losses', scope):
         tf.summary.scalar('loss', part)
-    return tf.add_n(losses, name='total_loss')
+    return total_loss
 
 
 def average_gradients(tower_grads):
@@ -141,7 +103,7 @@ def training_step(job, batches):
         with tf.device(device), tf.name_scope(f'tower_{i}') as scope, tf.variable_scope(
             tf.get_variable_scope(), reuse=i > 0
         ):
-            total_loss = loss(inference(images, job.dataset.num_classes), labels, scope)
+            total_loss = tower_loss(scope, images, labels, job.dataset.num_classes)
             tower_grads.append(sgd.compute_gradients(total_loss))
     gradients = average_gradients(tower_grads) if len(devices) > 1 else tower_grads[0]
     update = sgd.apply_gradients(gradients, global_step=global_step)

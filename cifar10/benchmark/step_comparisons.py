@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import model, multi_gpu, optimizer, placement
+from cifar10 import multi_gpu, optimizer, placement
 from cifar10.benchmark import numpy_network
 from cifar10.benchmark.comparisons import (
     OPERATIONS,
@@ -112,13 +112,16 @@ def _train(hparams, devices, num_sub_batches, plan, before):
     """
     towers = devices if len(devices) > 1 else devices * 2
     with tf.Graph().as_default(), tf.device('/cpu:0'):
-        model.set_num_sub_batches(num_sub_batches)
         images, labels = [tf.placeholder(tf.as_dtype(x.dtype), x.shape) for x in before[:2]]
         global_step = tf.train.get_or_create_global_step()
         opt = optimizer.create(tf.constant(_LEARNING_RATE), hparams)
         with placement.variables_on(devices[:1]):
             _, tower_grads = multi_gpu.tower_gradients(
-                towers, [(images, labels)] * len(towers), opt, hparams=hparams
+                towers,
+                [(images, labels)] * len(towers),
+                opt,
+                hparams=hparams,
+                num_sub_batches=num_sub_batches,
             )
         gradients = multi_gpu.average_gradients(tower_grads)
         run_length = RunLength(plan.batch_size, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN)

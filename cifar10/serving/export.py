@@ -10,7 +10,7 @@ import sys
 from absl import logging
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, errors, model
+from cifar10 import cpu_kernels, distortions, errors, model
 from cifar10.config import CLASSIC, DEPTH, HEIGHT, WIDTH
 from cifar10.data import decoding
 from cifar10.errors import UserError
@@ -110,7 +110,7 @@ def _build_signatures(class_names):
 
 
 def _build_signature(inputs, resized_images, class_names):
-    padded = model.pad_batch(resized_images, 1)
+    padded = cpu_kernels.pad_batch(resized_images, 1)
     probabilities = _standard_probabilities(padded, len(class_names))[: tf.shape(resized_images)[0]]
     classes = tf.argmax(probabilities, 1)
     outputs = {
@@ -123,11 +123,9 @@ def _build_signature(inputs, resized_images, class_names):
 
 def _standard_probabilities(resized_images, num_classes):
     """Build the probabilities, float32 [n, classes], of images [n, 3, 32, 32], 0 to 255."""
-    # On a GPU device, the model uses tf.nn.lrn instead of its own op. Devices are not exported.
-    with tf.device('/gpu:0'):
-        return tf.nn.softmax(
-            model.inference(distortions.crop(resized_images), num_classes, INFERENCE_HPARAMS)
-        )
+    crops = distortions.crop(resized_images)
+    # A model that is not tuned suits any machine.
+    return tf.nn.softmax(model.inference(crops, num_classes, INFERENCE_HPARAMS, is_tuned=False))
 
 
 def convert_to_tflite(trained_model):

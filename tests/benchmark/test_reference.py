@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, model, multi_gpu, optimizer
+from cifar10 import distortions, multi_gpu, optimizer
 from cifar10.benchmark import reference
 from cifar10.config import CLASSIC, RunLength, RunSettings
 from cifar10.data import dataset
@@ -103,8 +103,9 @@ def _ours(num_towers, num_sub_batches):
             optimizer.learning_rate(global_step, RUN_LENGTH, CLASSIC)
         )
         batches = list(zip(tf.split(images, num_towers), tf.split(labels, num_towers)))
-        model.set_num_sub_batches(num_sub_batches)
-        _, tower_grads = multi_gpu.tower_gradients(['/cpu:0', '/cpu:1'][:num_towers], batches, sgd)
+        _, tower_grads = multi_gpu.tower_gradients(
+            ['/cpu:0', '/cpu:1'][:num_towers], batches, sgd, num_sub_batches=num_sub_batches
+        )
         gradients = multi_gpu.average_gradients(tower_grads)
         return optimizer.train_op(sgd, gradients, global_step, RUN_LENGTH, CLASSIC)
 
