@@ -64,7 +64,13 @@ def test_the_defaults_of_the_functions():
             'batch_size': 128,
             'num_epochs': None,
         },
-        'inference': {'images': missing, 'num_classes': 10, 'hparams': CLASSIC},
+        'inference': {
+            'images': missing,
+            'num_classes': 10,
+            'hparams': CLASSIC,
+            'num_sub_batches': None,
+            'is_tuned': True,
+        },
         'loss': {'logits': missing, 'labels': missing, 'scope': None, 'hparams': CLASSIC},
         'train': {
             'total_loss': missing,

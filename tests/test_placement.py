@@ -230,5 +230,5 @@ def test_the_benchmark_builds_the_graph_of_the_script(data_dir):
         images, labels = input_lib.distorted_inputs(job.dataset, job.hparams.batch_size)
         queue = input_lib.prefetch_queue(images, labels, 2 * job.num_towers)
         batches = input_lib.tower_batches(queue, job.num_towers)
-        keep(measurements._training_step(job, batches))
+        keep(measurements.training_step('ours', job, batches))
     assert graphs[0] == graphs[1] and len(graphs[0]) > 500

@@ -3,7 +3,6 @@
 import concurrent.futures
 import os
 import subprocess
-import sys
 import tempfile
 
 import numpy as np
@@ -12,13 +11,6 @@ import pytest
 _OWN_MOUNTS = ['unshare', '--mount'] + (
     [] if hasattr(os, 'getuid') and os.getuid() == 0 else ['--map-root-user']
 )
-# The loopback interface of a new network namespace is down.
-_UP = (
-    'import fcntl, os, socket, struct, sys; '
-    "fcntl.ioctl(socket.socket(), 0x8914, struct.pack('16sH22x', b'lo', 0x41)); "  # SIOCSIFFLAGS
-    'os.execv(sys.argv[1], sys.argv[1:])'
-)
-OWN_NETWORK = ['unshare', '--net', *_OWN_MOUNTS[2:], sys.executable, '-c', _UP]
 
 
 def job(data_dir, train_dir, *more):
