@@ -7,10 +7,9 @@ import tensorflow.compat.v1 as tf
 from cifar10 import input as input_lib
 from cifar10.benchmark import measurements, reference
 from cifar10.data import dataset
-from cifar10.errors import UserError
 from cifar10.runs import run_record
 from cifar10.training import Job
-from tests.helpers import data_sets, queues
+from tests.helpers import data_sets, messages, queues
 
 
 @pytest.fixture
@@ -74,13 +73,10 @@ def test_the_reference_has_them_too(many_dir):
     assert set(np.concatenate(queues.run(labels, 20))) - set(range(256))
 
 
-def test_a_checkpoint_is_scored_on_its_own_classes(monkeypatch):
+def test_a_checkpoint_is_scored_on_its_own_classes(tmp_path):
     """Without names on one side, nothing is compared."""
-    found = [run_record.RunRecord()]
-    monkeypatch.setattr(run_record, 'read', lambda directory: found[0])
-    run_record.check_classes('run', ['a', 'b'])
-    found[0] = run_record.RunRecord(class_names=['a', 'b'])
-    run_record.check_classes('run', None)
-    complaint = r'^The run in run was trained on other classes \(a, b\) than .* \(b, a\): '
-    with pytest.raises(UserError, match=complaint):
-        run_record.check_classes('run', ['b', 'a'])
+    run_record.check_classes(str(tmp_path), ['a', 'b'])
+    run_record.write(str(tmp_path), run_record.RunRecord(class_names=['a', 'b']))
+    run_record.check_classes(str(tmp_path), None)
+    with messages.raises(r'was trained on other classes \(a, b\) than .* \(b, a\): '):
+        run_record.check_classes(str(tmp_path), ['b', 'a'])

@@ -55,16 +55,15 @@ def _error_of(build):
             'Socket closed',
         ),
         (tf.errors.AbortedError(None, None, ''), 'AbortedError'),
+        (  # of a variable of TensorFlow 1
+            tf.errors.FailedPreconditionError(
+                None, None, 'Graph execution error:\n\nUninitialized value w\n\t [[{{node w}}]]'
+            ),
+            'Uninitialized value w',
+        ),
         (OSError(errno.EACCES, 'Permission denied', '/a/b'), 'Permission denied'),
         (ValueError('one; two'), 'one; two'),
     ],
 )
 def test_the_cause_in_one_line(error, reason):
     assert errors.reason(error) == reason
-
-
-def test_an_error_without_its_place():
-    """As of a variable of TensorFlow 1."""
-    message = 'Graph execution error:\n\nAttempting to use uninitialized value w\n\t [[{{node w}}]]'
-    error = tf.errors.FailedPreconditionError(None, None, message)
-    assert errors.reason(error) == 'Attempting to use uninitialized value w'

@@ -69,11 +69,6 @@ def test_networks(replacements):
     assert f'`Network: {number} parameters`' in PAGE and number != _num_parameters()
 
 
-def test_half_of_a_layer_does_not_fit():
-    with pytest.raises(ValueError, match='Dimensions must be equal, but are 96 and 192'):
-        _num_parameters(("'local4', 192", "'local4', 96"))
-
-
 def test_the_least_loss_of_probabilities():
     with tf.Graph().as_default(), tf.Session() as session:
         loss = tf.nn.sparse_softmax_cross_entropy_with_logits(

@@ -125,18 +125,3 @@ def test_filling_ends_with_a_request_to_stop():
     assert len(_fill([[0]] * 5, [10], stop_request=StopRequest())) == 3
     with tf.Graph().as_default():
         assert len(_fill([[0]] * 5, [10], waits=1)) == 3  # of the Coordinator
-
-
-def test_without_shuffle_queues_training_starts(capsys):
-    assert _fill([], []) == []
-    assert capsys.readouterr().out == ''
-
-
-def test_the_size_of_the_network(capsys):
-    """Without the variables that are not trained."""
-    tf.get_variable('weights', [3, 4])
-    tf.get_variable('biases', [4])
-    tf.get_variable('average', [3, 4], trainable=False)
-    step = SimpleNamespace(global_step=None, loss=None)
-    hooks.LoggingHook(step, RunLength(1, 10), RunSettings()).begin()
-    assert capsys.readouterr().out == 'Network: 16 parameters\n'

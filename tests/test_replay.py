@@ -104,14 +104,6 @@ def test_five_stops(tmp_path, data_dir, capsys, uninterrupted, hparams, num_devi
     assert {step: stopped_precisions[step] for step in precisions} == precisions
 
 
-@pytest.mark.parametrize('error', [-1, 1])
-def test_a_wrong_number_of_batches_shows(tmp_path, data_dir, monkeypatch, uninterrupted, error):
-    for max_steps in (1, LAST_STEP):
-        monkeypatch.setattr(Job, 'replayed_batches', 1 + error)
-        _train(data_dir, tmp_path, _until(max_steps))
-    assert _end(tmp_path)[0] != uninterrupted()[0]
-
-
 def test_repeated_steps_are_shown_once(tmp_path, data_dir, capsys, uninterrupted):
     """As after a kill: the last checkpoint is older than the last log line, or missing."""
     for max_steps in (3, 7):  # There is also a checkpoint of step 4.

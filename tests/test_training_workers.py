@@ -49,17 +49,6 @@ def _train(tmp_path, data_dir, jump, last_step, **settings):
         _run_steps(_step(jump, 1.0), fake_job(run_length, **settings), run)
 
 
-def test_workers_have_the_hooks_of_the_chief(tmp_path, data_dir):
-    """Apart from those that write; in the same order."""
-    step, fake = _step(1, 1.0), fake_job(RunLength(10, 100, 6))
-    with open_run(str(tmp_path), job(data_dir).record) as run:
-        chiefs = [type(hook).__name__ for hook in _hooks(step, fake, run)]
-    chief_only = ['SummaryHook', 'CheckpointSaverHook', 'ProfilerHook', 'EvalHook']
-    assert [name for name in chiefs if name in chief_only] == chief_only
-    workers = [type(hook).__name__ for hook in _hooks(step, fake)]
-    assert workers == [name for name in chiefs if name not in chief_only]
-
-
 def _first_past(steps, every):
     """Return the first of these steps at or after each multiple of the interval."""
     multiples = range(every, steps[-1] + 1, every)

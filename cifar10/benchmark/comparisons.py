@@ -14,6 +14,7 @@ from cifar10 import cpu_kernels, errors, model
 from cifar10.benchmark import numpy_network
 from cifar10.config import NUM_CLASSES
 from cifar10.errors import UserError
+from cifar10.model import CONV1_FILTERS, CONV2_FILTERS
 from cifar10.system import machine
 from cifar10.system.machine import Threads
 
@@ -44,22 +45,33 @@ class Operation(NamedTuple):
     types: Sequence[str] = _TYPES
 
 
-OPERATIONS = [
-    Operation('conv1', 'conv2d', [(24, 24, 3), (5, 5, 3, 64)], ['', 'weights']),
-    Operation('pool1', 'max_pool', [(24, 24, 64)], ['input']),
-    Operation(
-        'norm1 and norm2', 'local_response_normalization', [(12, 12, 64)], ['input'], ['float32']
-    ),
-    Operation('conv2', 'conv2d', [(12, 12, 64), (5, 5, 64, 64)], ['input', 'weights']),
-    Operation('pool2', 'max_pool', [(12, 12, 64)], ['input'], ['float32']),
-] + [
-    Operation(name, 'matmul', [(rows,), (rows, columns)], ['input', 'weights'], ['float32'])
-    for name, rows, columns in [
-        ('local3', 2304, 384),
-        ('local4', 384, 192),
-        ('softmax_linear', 192, NUM_CLASSES),
+OPERATIONS = (
+    [
+        Operation('conv1', 'conv2d', [(24, 24, 3), (5, 5, 3, CONV1_FILTERS)], ['', 'weights']),
+        Operation('pool1', 'max_pool', [(24, 24, CONV1_FILTERS)], ['input']),
+        Operation(
+            'conv2',
+            'conv2d',
+            [(12, 12, CONV1_FILTERS), (5, 5, CONV1_FILTERS, CONV2_FILTERS)],
+            ['input', 'weights'],
+        ),
+        Operation('pool2', 'max_pool', [(12, 12, CONV2_FILTERS)], ['input'], ['float32']),
     ]
-]
+    + [
+        Operation(
+            name, 'local_response_normalization', [(12, 12, num_filters)], ['input'], ['float32']
+        )
+        for name, num_filters in [('norm1', CONV1_FILTERS), ('norm2', CONV2_FILTERS)]
+    ]
+    + [
+        Operation(name, 'matmul', [(rows,), (rows, columns)], ['input', 'weights'], ['float32'])
+        for name, rows, columns in [
+            ('local3', 6 * 6 * CONV2_FILTERS, 384),
+            ('local4', 384, 192),
+            ('softmax_linear', 192, NUM_CLASSES),
+        ]
+    ]
+)
 
 
 class Plan(NamedTuple):

@@ -1,70 +1,12 @@
-"""Divided towers and variables on several devices resume each other, and equal one device."""
+"""Devices of the weights, in the plan and in the graph of the trainers."""
 
 import re
 
-import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import placement
-from cifar10.runs import checkpoint
-from tests.helpers import messages, programs
-
-FLAGS = [
-    '--dataset=synthetic',
-    '--deterministic',
-    '--seed=4',
-    '--batch_size=8',
-    '--log_frequency=1',
-    '--eval_every=0',
-]
-ALONE = {1: ['--num_gpus=1'], 2: ['--num_gpus=2']}
-PLACEMENTS = {
-    1: [
-        ['--num_gpus=2', '--devices_per_tower=2'],
-        ['--num_gpus=3', '--devices_per_tower=3', '--variable_strategy=spread'],
-        ALONE[1],
-    ],
-    2: [
-        ['--num_gpus=2', '--variable_strategy=spread'],
-        ['--num_gpus=4', '--devices_per_tower=2', '--variable_strategy=first_device'],
-        ALONE[2],
-    ],
-}
-
-
-def _train(directory, data_dir, recipe, flags, max_steps):
-    """Resume the run until `max_steps`; return the checkpoint's values, and the output."""
-    status, stdout, stderr = programs.call(
-        'cifar10_multi_gpu_train',
-        '--data_dir=' + data_dir,
-        f'--train_dir={directory}',
-        f'--max_steps={max_steps}',
-        *FLAGS + recipe + flags,
-    )
-    assert (status, stderr) == (0, '')
-    return checkpoint.read(f'{directory}/model.ckpt-{max_steps}').values, stdout
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize('num_towers, recipe', [(1, []), (2, ['--recipe=fast', '--epochs=4'])])
-def test_each_placement_resumes_any_other(tmp_path, data_dir, num_towers, recipe):
-    """The reference is resumed as often, with one device per tower and variables on the CPU."""
-    first, _ = _train(tmp_path / 'alone', data_dir, recipe, ALONE[num_towers], 1)
-    start, _ = _train(tmp_path / 'placed', data_dir, recipe, ALONE[num_towers], 1)
-    assert all((start[name] == value).all() for name, value in first.items())
-    for step, flags in enumerate(PLACEMENTS[num_towers], 2):
-        alone, _ = _train(tmp_path / 'alone', data_dir, recipe, ALONE[num_towers], step)
-        placed, stdout = _train(tmp_path / 'placed', data_dir, recipe, flags, step)
-        assert messages.resuming(tmp_path / 'placed', step - 1) in stdout
-        assert sorted(placed) == sorted(alone)
-        for name, value in alone.items():
-            change = np.abs(value - first[name]).max()
-            assert change > 0, name
-            np.testing.assert_allclose(
-                placed[name], value, rtol=0, atol=1e-3 * change, err_msg=name
-            )
+from tests.helpers import programs
 
 
 @pytest.mark.parametrize(

@@ -108,22 +108,6 @@ def test_nobody_reads_the_output(tmp_path, data_dir):
     assert checkpoint.read_latest(str(tmp_path / 'run')).step >= 3
 
 
-def test_nobody_reads_the_output_of_the_others(tmp_path, data_dir):
-    processes = [
-        programs.start('cifar10_eval', *faults.evaluation(data_dir, tmp_path, tmp_path / 'eval')),
-        programs.start(
-            'cifar10_dataset',
-            'info',
-            f'--data_dir={data_dir}',
-            f'--contact_sheet_file={tmp_path / "x.png"}',
-        ),
-    ]
-    for process in processes:
-        process.stdout.close()
-    for process in processes:
-        assert faults.end(process) == (128 + signal.SIGPIPE, '', '')
-
-
 def test_a_closed_terminal(tmp_path, data_dir):
     """The last step is saved, although the output fails."""
     pid, terminal = pty.fork()
