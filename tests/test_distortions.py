@@ -7,7 +7,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, input as input_lib
-from cifar10.benchmark import classic
+from cifar10.benchmark import reference
 from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.distortions import Distortions
@@ -30,7 +30,7 @@ def test_a_batch_equals_tf_image_per_example(data_dir):
     draws = _draws(50, seed=1)
     brightness = np.random.RandomState(2).uniform(-63, 63, 50)
     expected = [
-        classic.distort(image, row, column, tf.constant(flip), shift, factor)
+        reference.distort(image, row, column, tf.constant(flip), shift, factor)
         for image, shift, row, column, flip, factor in zip(images, brightness, *draws)
     ]
     distorted = distortions.distort(tf.constant(images.transpose(0, 3, 1, 2)), Distortions(*draws))
