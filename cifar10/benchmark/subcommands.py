@@ -4,18 +4,15 @@ import collections
 import json
 import math
 import os
-import platform
 import statistics
 import sys
 import tempfile
 import time
 from typing import NamedTuple
 
-import numpy as np
-import tensorflow.compat.v1 as tf
-
 from cifar10.benchmark import measurements, processes
 from cifar10.benchmark.measurements import BASELINE, OURS, StepCounts
+from cifar10.cli import program
 from cifar10.report import text_report
 from cifar10.system import files, machine
 from cifar10.training import Job
@@ -195,7 +192,7 @@ def _statistics(values):
 
 
 def json_report(subcommand, rounds, flag_values):
-    """Return the metrics of each round, statistics, host, versions and flags as JSON."""
+    """Return the metrics of each round, statistics, versions, host and flags as JSON."""
 
     def summary(metrics):
         return {name: _statistics(values) for name, values in metrics.items()}
@@ -204,15 +201,7 @@ def json_report(subcommand, rounds, flag_values):
         {
             'subcommand': subcommand,
             'time': time.strftime('%Y-%m-%dT%H:%M:%S%z'),
-            'host': {
-                'processor': machine.cpu_name(),
-                'cores': machine.num_cores(),
-                'system': platform.platform(),
-                'gpus': machine.gpu_names(),
-                'python': platform.python_version(),
-                'tensorflow': tf.__version__,
-                'numpy': np.__version__,
-            },
+            'host': program.versions(),
             'flags': flag_values,
             'rounds': rounds,
             'summary': {formulation: summary(metrics) for formulation, metrics in rounds.items()},

@@ -195,7 +195,7 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     assert report['subcommand'] == 'train' and report['rounds']['reference']['ms'] == [2, 4]
     assert report['summary']['ours']['ms'] == {'median': 2, 'min': 1, 'max': 3}
     assert report['ratios']['ms'] == {'median': 0.625, 'min': 0.5, 'max': 0.75}
-    assert report['host']['tensorflow'] == tf.__version__ and report['host']['cores'] > 0
+    assert f'TensorFlow {tf.__version__}; ' in report['host'] and '(cores: ' in report['host']
     given = dict(arg[2:].split('=') for arg in args)
     assert {name: str(report['flags'][name]) for name in given} == given
     monkeypatch.setitem(subcommands.MEASURES, 'profile', measure)
