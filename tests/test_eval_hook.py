@@ -120,8 +120,7 @@ def test_a_run_stops_at_its_target(tmp_path, data_dir, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    'precision, text',
-    [(0.6, 'reached at step 3, 0.0 s after '), (0.59, 'not reached')],
+    'precision, text', [(0.6, 'reached at step 3, 0.0 s after '), (0.59, 'not reached')]
 )
 def test_the_target_at_the_last_step(tmp_path, data_dir, capsys, monkeypatch, precision, text):
     """The last step is evaluated after the session."""

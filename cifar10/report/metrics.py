@@ -133,7 +133,8 @@ class Metrics(NamedTuple):
     def overall_metrics(self):
         """Return the ClassMetrics of all classes together, as scalars.
 
-        With one prediction per example, the micro-averages of precision and recall are the accuracy.
+        The micro-averages of precision and recall are the accuracy, because each example has one
+        prediction.
         """
         return ClassMetrics(self.accuracy, self.accuracy, self.num_examples)
 
@@ -157,13 +158,7 @@ class Metrics(NamedTuple):
         """
         classes, confidences = self.predicted_classes, self.confidences
         return [
-            Mistake(
-                first_index + i,
-                images[i].copy(),
-                self.labels[i],
-                classes[i],
-                confidences[i],
-            )
+            Mistake(first_index + i, images[i].copy(), self.labels[i], classes[i], confidences[i])
             for i in np.flatnonzero(~self.is_correct)
         ]
 
