@@ -15,8 +15,9 @@ import dataclasses
 import math
 from typing import NamedTuple, Optional
 
-_TINY, _HUGE = 1e-9, 1e9  # prevent overflow and division by zero
-_MAX_INT = 2**31 - 1
+# Bounds of a setting. They prevent overflow and division by zero.
+_TINY, _HUGE, _MAX_INT = 1e-9, 1e9, 2**31 - 1
+_POSITIVE, _AMOUNT, _FRACTION, _COUNT = (_TINY, _HUGE), (0, _HUGE), (0, 1), (1, _MAX_INT)
 
 # CIFAR-10
 HEIGHT = WIDTH = 32  # pixels
@@ -30,17 +31,17 @@ VARIABLE_STRATEGIES = ['cpu', 'first_device', 'spread']  # placement of the vari
 NUM_VIEWS_CHOICES = [1, 2, 10]  # views per evaluated image
 
 
-def setting(default, help, low=None, high=None, choices=None, only_with=None):
+def setting(default, help, bounds=(None, None), choices=None, only_with=None):
     """Return a field of HParams or RunSettings.
 
     Args:
       default: the default; for a hyperparameter, that of the recipe classic.
       help: the help of the flag, without the default.
-      low: the smallest value, or None.
-      high: the largest value, or None.
+      bounds: the smallest and the largest value, for numbers.
       choices: the valid strings, or None.
       only_with: (other field, its values): with other values, this field has no effect.
     """
+    low, high = bounds
     metadata = dict(help=help, low=low, high=high, choices=choices, only_with=only_with)
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -69,7 +70,7 @@ class HParams:
         'Scaling of the learning rates: none, or linear (factor: examples per step / batch size of the recipe)',
         choices=['none', 'linear'],
     )
-    batch_size: int = setting(128, 'Examples per tower per step', low=1, high=2**20)
+    batch_size: int = setting(128, 'Examples per tower per step', (1, 2**20))
     compute_dtype: str = setting(
         'float32',
         'Type of the factors in the convolutional layers: float32, auto (bfloat16 on a processor with AVX512_BF16 or AMX, '
@@ -77,97 +78,73 @@ class HParams:
         choices=['float32', 'auto', 'bfloat16'],
     )
     initial_learning_rate: float = setting(
-        0.1,
-        'Highest learning rate; muon: only for the biases and the output layer',
-        low=_TINY,
-        high=_HUGE,
+        0.1, 'Highest learning rate; muon: only for the biases and the output layer', _POSITIVE
     )
     momentum: float = setting(
-        0.9,
-        'Momentum',
-        low=0,
-        high=1 - 1e-7,
-        only_with=('optimizer', ['momentum', 'muon']),
+        0.9, 'Momentum', (0, 1 - 1e-7), only_with=('optimizer', ['momentum', 'muon'])
     )
     matrix_learning_rate: float = setting(
         6e-4,
         "Highest learning rate of the hidden layers' weights. It is the root mean square of an update",
-        low=_TINY,
-        high=_HUGE,
+        _POSITIVE,
         only_with=('optimizer', ['muon']),
     )
     matrix_weight_decay: float = setting(
         0.75,
         'Weight decay of the hidden layers per step, as a multiple of their learning rate; without effect with --matrix_weight_rms',
-        low=0,
-        high=_HUGE,
+        _AMOUNT,
         only_with=('optimizer', ['muon']),
     )
     matrix_weight_rms: float = setting(
         0.0,
         'If R > 0, each update scales the weights of a hidden layer to the root mean square R',
-        low=0,
-        high=_HUGE,
+        _AMOUNT,
         only_with=('optimizer', ['muon']),
     )
     num_epochs_per_decay: float = setting(
-        350.0,
-        'Epochs between two decays',
-        low=1e-3,
-        high=_HUGE,
-        only_with=('schedule', ['staircase']),
+        350.0, 'Epochs between two decays', (1e-3, _HUGE), only_with=('schedule', ['staircase'])
     )
     learning_rate_decay_factor: float = setting(
-        0.1,
-        'Factor of each decay',
-        low=_TINY,
-        high=1,
-        only_with=('schedule', ['staircase']),
+        0.1, 'Factor of each decay', (_TINY, 1), only_with=('schedule', ['staircase'])
     )
     warmup_epochs: float = setting(
         0.0,
         'Epochs of warm-up. If only --epochs is given, it scales the default',
-        low=0,
-        high=_HUGE,
+        _AMOUNT,
         only_with=('schedule', ['linear']),
     )
     epochs: float = setting(
         math.inf,
         'Epochs of the run and of the linear schedule; inf means no end',
-        low=_TINY,
-        high=math.inf,
+        (_TINY, math.inf),
     )
     fc_weight_decay: float = setting(
         0.004,
         'Factor of the weight decay in the loss, for the fully connected hidden layers',
-        low=0,
-        high=_HUGE,
+        _AMOUNT,
     )
     label_smoothing: float = setting(
-        0.0, 'Fraction of each label that is spread evenly over all classes', low=0, high=1
+        0.0, 'Fraction of each label that is spread evenly over all classes', _FRACTION
     )
     moving_average_decay: float = setting(
         0.9999,
         'Decay of the moving averages',
-        low=0,
-        high=1,
+        _FRACTION,
         only_with=('moving_average_fraction', [0.0]),
     )
     moving_average_fraction: float = setting(
         0.0,
         'If F > 0, the decay of the moving averages is 1 - 1 / (F * steps of the run)',
-        low=0,
-        high=1,
+        _FRACTION,
     )
     crop_range: float = setting(
         1.0,
         'Largest distance between the centers of a training image and its random crop, as a fraction of the '
         'possible distance',
-        low=0,
-        high=1,
+        _FRACTION,
     )
     contrast: float = setting(
-        0.8, 'Contrast factors are drawn from 1 - contrast to 1 + contrast', low=0, high=1
+        0.8, 'Contrast factors are drawn from 1 - contrast to 1 + contrast', _FRACTION
     )
 
     def has_effect(self, name):
@@ -225,29 +202,19 @@ class RunSettings:
     """Settings of a run that do not change what is learned: length, outputs, seed, threads."""
 
     max_steps: int = setting(
-        1000000,
-        'Last step of the run. A resumed run continues the count',
-        low=1,
-        high=_MAX_INT,
+        1000000, 'Last step of the run. A resumed run continues the count', _COUNT
     )
-    log_frequency: int = setting(10, 'Steps between two log lines', low=1, high=_MAX_INT)
-    save_summaries_steps: int = setting(100, 'Steps between two summaries', low=1, high=_MAX_INT)
-    save_checkpoint_steps: int = setting(
-        1000, 'Steps between two checkpoints', low=1, high=_MAX_INT
-    )
-    intra_op_threads: int = setting(
-        0, 'Threads within an operation; 0 means automatic', low=0, high=1024
-    )
-    inter_op_threads: int = setting(
-        0, 'Threads across operations; 0 means automatic', low=0, high=1024
-    )
+    log_frequency: int = setting(10, 'Steps between two log lines', _COUNT)
+    save_summaries_steps: int = setting(100, 'Steps between two summaries', _COUNT)
+    save_checkpoint_steps: int = setting(1000, 'Steps between two checkpoints', _COUNT)
+    intra_op_threads: int = setting(0, 'Threads within an operation; 0 means automatic', (0, 1024))
+    inter_op_threads: int = setting(0, 'Threads across operations; 0 means automatic', (0, 1024))
     max_to_keep: int = 5  # latest checkpoints, see tf.train.Saver; without a flag
     eval_every: Optional[int] = setting(
         None,
         'Steps between two evaluations on the test images; 0 disables evaluation. Default: only the '
         'last checkpoint is evaluated',
-        low=0,
-        high=_MAX_INT,
+        (0, _MAX_INT),
     )
     keep_best: bool = setting(
         False,
@@ -259,21 +226,16 @@ class RunSettings:
         None,
         'Stop after the first evaluation with this precision on the test images, and print the seconds of training. '
         'Without --eval_every, the evaluations are as often as the checkpoints. Not in a cluster',
-        low=_TINY,
-        high=1,
+        (_TINY, 1),
     )
     profile_step: Optional[int] = setting(
-        None,
-        'Step to trace. Perfetto and chrome://tracing show TRAIN_DIR/trace-STEP.json',
-        low=1,
-        high=_MAX_INT,
+        None, 'Step to trace. Perfetto and chrome://tracing show TRAIN_DIR/trace-STEP.json', _COUNT
     )
     seed: Optional[int] = setting(
         None,
         'Seed of initial values and distortions. The order of the examples depends on the timing of '
         'threads, unless --deterministic is set',
-        low=0,
-        high=_MAX_INT,
+        (0, _MAX_INT),
     )
     deterministic: bool = setting(
         False,

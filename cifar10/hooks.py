@@ -186,13 +186,12 @@ class LoggingHook(tf.train.SessionRunHook):
     def before_run(self, run_context):
         """Request step and loss; at the last step also the summaries."""
         fetches = {'step': self._step.global_step, 'loss': self._step.loss}
-        is_due = self._summary_hook is not None and self._summary_hook.is_due
-        is_last = (
-            self._summary_hook is not None and self.global_step + 1 >= self._run_length.last_step
-        )
-        self._writes_rates = is_due or is_last
-        if is_last and not is_due:
-            fetches['summary'] = self._step.summary_op
+        self._writes_rates = False
+        if self._summary_hook:
+            is_last = self.global_step + 1 >= self._run_length.last_step
+            self._writes_rates = self._summary_hook.is_due or is_last
+            if is_last and not self._summary_hook.is_due:
+                fetches['summary'] = self._step.summary_op
         return tf.train.SessionRunArgs(fetches)
 
     def after_run(self, run_context, run_values):

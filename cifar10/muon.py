@@ -56,12 +56,7 @@ class Muon(tf.train.MomentumOptimizer):
     """
 
     def __init__(
-        self,
-        learning_rate,
-        momentum,
-        matrix_learning_rate,
-        matrix_weight_decay,
-        matrix_weight_rms,
+        self, learning_rate, momentum, matrix_learning_rate, matrix_weight_decay, matrix_weight_rms
     ):
         """Create the optimizer.
 

@@ -62,12 +62,7 @@ from cifar10.system import machine
 
 FLAGS = flags.FLAGS
 ADDRESS_HINT = 'check --ps_hosts and --worker_hosts'
-MODES = {
-    'sync': synchronous,
-    'async': asynchronous,
-    'average': averaging,
-    'allreduce': allreduce,
-}
+MODES = {'sync': synchronous, 'async': asynchronous, 'average': averaging, 'allreduce': allreduce}
 
 
 def train(worker, run, first_step):

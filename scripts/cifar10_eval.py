@@ -50,9 +50,7 @@ def define_flags():
         65536,
     )
     data_flags.define_output_file(
-        'predictions_file',
-        None,
-        'CSV file for the class probabilities of each example.',
+        'predictions_file', None, 'CSV file for the class probabilities of each example.'
     )
     data_flags.define_directory(
         'figures_dir', None, 'Directory for the figures, as PNG and SVG; needs matplotlib.'

@@ -30,7 +30,9 @@ FLAGS = flags.FLAGS
 def define_flags():
     """Define the flags."""
     data_flags.define_checkpoint()
-    data_flags.define_saved_model()
+    data_flags.define_directory(
+        'saved_model_dir', None, 'SavedModel of cifar10_export.py, instead of a checkpoint.'
+    )
     data_flags.define_views()
     data_flags.define_integer(
         'top_k',

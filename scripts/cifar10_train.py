@@ -21,14 +21,7 @@ program.start(__name__, training_flags.define_one_tower, training_flags.check)
 from absl import flags
 import tensorflow.compat.v1 as tf
 
-from cifar10 import (
-    input as input_lib,
-    model,
-    optimizer,
-    placement,
-    summaries,
-    training,
-)
+from cifar10 import input as input_lib, model, optimizer, placement, summaries, training
 from cifar10.cli import training_job
 
 FLAGS = flags.FLAGS

@@ -14,11 +14,7 @@ from cifar10.system import signals
 
 def test_what_is_due():
     """Several multiples in one step count once."""
-    assert [step for step in range(8) if hooks.should_trigger(step, step - 1, 3)] == [
-        0,
-        3,
-        6,
-    ]
+    assert [step for step in range(8) if hooks.should_trigger(step, step - 1, 3)] == [0, 3, 6]
     assert hooks.should_trigger(9, 4, 3) and not hooks.should_trigger(8, 6, 3)
 
 

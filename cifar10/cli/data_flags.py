@@ -214,10 +214,3 @@ def define_views():
         'Views per image: 1 (center crop), 2 (center crop and its mirror image) or 10 (five crops and their mirror '
         'images). The class probabilities of the views are averaged.',
     )
-
-
-def define_saved_model():
-    """Define --saved_model_dir."""
-    define_directory(
-        'saved_model_dir', None, 'SavedModel of cifar10_export.py, instead of a checkpoint.'
-    )

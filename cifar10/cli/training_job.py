@@ -24,12 +24,7 @@ FLAGS = flags.FLAGS
 _SMALL_BATCH = 1024
 
 
-def job_from_flags(
-    num_devices=1,
-    devices_per_tower=1,
-    variable_strategy=None,
-    **cluster_fields,
-):
+def job_from_flags(num_devices=1, devices_per_tower=1, variable_strategy=None, **cluster_fields):
     """Prepare the data set; return the Job of the flags and arguments.
 
     Args:
@@ -135,6 +130,7 @@ def _plan_lines(job, first_step, is_single_process):
     """Return the lines of the plan."""
     run_length, hparams, threads = job.run_length, job.hparams, job.threads
     settings = job.settings
+    dtype = machine.compute_dtype(hparams.compute_dtype, machine.is_gpu(job.devices[0])).name
     lines = [
         program.versions(job.session_config),
         f'Data: {job.num_examples} examples of {dataset.format_class_names(job.dataset.class_names)} in {job.dataset.directory}',
@@ -147,7 +143,7 @@ def _plan_lines(job, first_step, is_single_process):
         f'{run_length.examples_per_step} examples per step, {optimizer.batch_factor(run_length, hparams):g} times the batch of the recipe',
         f'Epoch: {run_length.examples_per_epoch} examples, {run_length.examples_per_epoch / run_length.examples_per_step:.1f} steps',
         'Recipe: ' + _recipe(hparams),
-        f'Convolutions: {_compute_dtype(job)} (--compute_dtype={hparams.compute_dtype})',
+        f'Convolutions: {dtype} (--compute_dtype={hparams.compute_dtype})',
         f'Learning rate: {_learning_rate(run_length, hparams)} (--lr_scaling={hparams.lr_scaling})',
         f'End: step {run_length.last_step}, epoch {run_length.epoch_at(run_length.last_step):.1f}',
         'Evaluation: ' + _evaluation(settings),
@@ -160,20 +156,13 @@ def _plan_lines(job, first_step, is_single_process):
             else f'Trace: none (--profile_step={settings.profile_step} is outside steps {first_step + 1} to {run_length.last_step})'
         )
     if settings.seed is not None:
-        fixed = (
-            _determinism(first_step, run_length.last_step)
-            if settings.deterministic
-            else 'for initial values and distortions, not for the order of the examples'
-        )
+        fixed = 'for initial values and distortions, not for the order of the examples'
+        if settings.deterministic:
+            fixed = 'deterministic on this machine'
+            if 0 < first_step < run_length.last_step:
+                fixed += f', the input of the first {first_step} steps is replayed'
         lines.append(f'Seed: {settings.seed}, {fixed}')
     return lines
-
-
-def _determinism(first_step, last_step):
-    """Return the description of a deterministic run with these first and last global steps."""
-    is_resumed = 0 < first_step < last_step
-    replay = f', the input of the first {first_step} steps is replayed' if is_resumed else ''
-    return 'deterministic on this machine' + replay
 
 
 def _placement(job, is_single_process):
@@ -214,10 +203,6 @@ def _recipe(hparams):
         if differences
         else ', with the hyperparameters of the books'
     )
-
-
-def _compute_dtype(job):
-    return machine.compute_dtype(job.hparams.compute_dtype, machine.is_gpu(job.devices[0])).name
 
 
 def _learning_rate(run_length, hparams):

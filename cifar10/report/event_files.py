@@ -48,8 +48,7 @@ _DISPLAYED_HPARAMS = [
     'batches_per_step',
 ]
 _COLUMNS = sorted(
-    [*HPARAMS, 'batches_per_step', 'num_examples'],
-    key=lambda name: name not in _DISPLAYED_HPARAMS,
+    [*HPARAMS, 'batches_per_step', 'num_examples'], key=lambda name: name not in _DISPLAYED_HPARAMS
 )
 
 
@@ -72,14 +71,10 @@ def _text_summary(tag, content):
 
 
 def custom_scalars_summary():
-    """Return the layout of the tab Custom Scalars as a tf.Summary.
-
-    TensorBoard merges equal charts of several runs.
-    """
+    """Return the layout of the tab Custom Scalars, which all runs share, as a tf.Summary."""
     charts = [
         layout_pb2.Chart(
-            title=title,
-            multiline=layout_pb2.MultilineChartContent(tag=[tag + '$' for tag in tags]),
+            title=title, multiline=layout_pb2.MultilineChartContent(tag=[tag + '$' for tag in tags])
         )
         for title, tags in _CHARTS
     ]
@@ -109,23 +104,12 @@ def write(summary_writer, values, step):
         )
 
 
-def plan_summary(lines):
+def _plan_summary(lines):
     """Return the lines of the plan as a tf.Summary, with long lines wrapped."""
     # Markdown shows indented lines as code, so characters in paths are not markup.
-    return _text_summary(
-        'plan',
-        '\n'.join(
-            textwrap.fill(
-                line,
-                width=124,
-                initial_indent='    ',
-                subsequent_indent='        ',
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-            for line in lines
-        ),
-    )
+    wrapper = textwrap.TextWrapper(124, '    ', '        ')
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    return _text_summary('plan', '\n'.join(map(wrapper.fill, lines)))
 
 
 def run_start_summaries(plan, record):
@@ -146,7 +130,7 @@ def run_start_summaries(plan, record):
     )
     # JSON has no infinity; with it, the tab would be empty.
     finite = {name: value for name, value in used.items() if value != math.inf}
-    return ([plan_summary(plan)] if plan else []) + [
+    return ([_plan_summary(plan)] if plan else []) + [
         custom_scalars_summary(),
         _text_summary(HYPERPARAMETERS, table),
         _columns(),

@@ -157,13 +157,7 @@ class Metrics(NamedTuple):
         """
         classes, confidences = self.predicted_classes, self.confidences
         return [
-            Mistake(
-                first_index + i,
-                images[i].copy(),
-                self.labels[i],
-                classes[i],
-                confidences[i],
-            )
+            Mistake(first_index + i, images[i].copy(), self.labels[i], classes[i], confidences[i])
             for i in np.flatnonzero(~self.is_correct)
         ]
 

@@ -201,13 +201,7 @@ def read(path):
         if not is_number or not 0 <= step < 2**62 or step != int(step):
             raise ValueError(f'its global_step is {np.array2string(step, threshold=3)}')
         return Checkpoint(path, int(step), values)
-    except (
-        tf.errors.OpError,
-        RuntimeError,
-        ValueError,
-        IndexError,
-        OSError,
-    ) as error:
+    except (tf.errors.OpError, RuntimeError, ValueError, IndexError, OSError) as error:
         raise UserError(f'The checkpoint {path} is damaged ({errors.reason(error)})')
 
 

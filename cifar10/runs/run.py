@@ -140,8 +140,7 @@ def open_run(train_dir, record, fresh=False):
         directories.make(train_dir)
     with directories.Lock(train_dir, busy_error) as lock:
         resumed = checkpoint.read_latest(train_dir)
-        if resumed:
-            notes += resumed.notes
+        notes += resumed.notes if resumed else []
         if resumed and resumed.step == 0:
             resumed = None
         if resumed:

@@ -61,27 +61,18 @@ def read(directory, choice):
             f'The checkpoint {ckpt.path} does not fit: it has no {name}',
             'give the directory of a run of this network',
         )
-    names = _recorded_class_names(os.path.dirname(ckpt.path), len(biases))
-    if not names:
-        is_cifar10 = len(biases) == NUM_CLASSES
-        names = dataset.CLASS_NAMES if is_cifar10 else list(map(str, range(len(biases))))
-        notes.append(
-            'The checkpoint has no record of its class names: using '
-            + dataset.format_class_names(names)
-        )
-    return TrainedModel(ckpt, suffix, names, [*ckpt.notes, *notes])
-
-
-def _recorded_class_names(train_dir, num_classes):
-    """Return the class names in run.json, if it has any.
-
-    Raises:
-      UserError: run.json has another number of classes, or is damaged.
-    """
+    train_dir, num_classes = os.path.dirname(ckpt.path), len(biases)
     names = run_record.read(train_dir).class_names
     if names and len(names) != num_classes:
         raise UserError(
             f'{os.path.join(train_dir, run_record.RECORD_FILE)} has {len(names)} class names, but the checkpoint has {num_classes} classes',
             f'restore the {run_record.RECORD_FILE} of its run',
         )
-    return names
+    if not names:
+        is_cifar10 = num_classes == NUM_CLASSES
+        names = dataset.CLASS_NAMES if is_cifar10 else list(map(str, range(num_classes)))
+        notes.append(
+            'The checkpoint has no record of its class names: using '
+            + dataset.format_class_names(names)
+        )
+    return TrainedModel(ckpt, suffix, names, [*ckpt.notes, *notes])

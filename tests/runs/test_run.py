@@ -90,7 +90,7 @@ def test_a_run_that_cannot_be_moved(tmp_path, data_dir, monkeypatch):
     monkeypatch.setattr(run.time, 'strftime', lambda form: 'nowhere/now')
     train(tmp_path / 'run', data_dir, 1)
     with messages.raises(
-        'aside .No such file or directory., from .*/run to .*/run.nowhere/now: give another',
+        'aside .No such file or directory., from .*/run to .*/run.nowhere/now: give another'
     ):
         train(tmp_path / 'run', data_dir, 1, fresh=True)
     assert_saved(tmp_path / 'run', 1)
@@ -203,9 +203,7 @@ def test_the_record_names_no_checkpoint_that_is_being_written(tmp_path, data_dir
         opened.keep_best(_checkpoint(3), 0.5)
         named = []
         monkeypatch.setattr(
-            checkpoint,
-            'write',
-            lambda *unused: named.append(run_record.read(str(tmp_path)).best),
+            checkpoint, 'write', lambda *unused: named.append(run_record.read(str(tmp_path)).best)
         )
         opened.keep_best(_checkpoint(3), 0.6)
     assert named == [None]

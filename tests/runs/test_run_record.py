@@ -67,7 +67,7 @@ def test_a_run_on_other_classes(tmp_path, data_dir, own_data_dir):
 def test_another_optimizer_or_recipe(tmp_path, data_dir, hparams, difference):
     train(tmp_path, data_dir, 1)
     with messages.raises(
-        f'The run in {tmp_path} was trained with {difference}: give the same, or another',
+        f'The run in {tmp_path} was trained with {difference}: give the same, or another'
     ):
         train(tmp_path, data_dir, 2, hparams=hparams)
     assert_saved(tmp_path, 1)
@@ -99,10 +99,7 @@ def test_other_hyperparameters_are_named(tmp_path, data_dir, capsys):
 
 @pytest.mark.parametrize(
     'before, after, told',
-    [
-        ((1, False), (2, False), None),
-        ((1, True), (1, False), 'deterministic False (was True)'),
-    ],
+    [((1, False), (2, False), None), ((1, True), (1, False), 'deterministic False (was True)')],
 )
 def test_what_the_seed_fixes(tmp_path, data_dir, before, after, told):
     train(tmp_path, data_dir, 1)
@@ -199,12 +196,7 @@ def test_a_bad_value_in_the_record(tmp_path, name, value, fault):
 
 
 @pytest.mark.parametrize(
-    'content, fault',
-    [
-        ('[]', ''),
-        ('{"num_towers": 1,}', ''),
-        (f'{{"epochs": 1{"0" * 400}}}', ''),
-    ],
+    'content, fault', [('[]', ''), ('{"num_towers": 1,}', ''), (f'{{"epochs": 1{"0" * 400}}}', '')]
 )
 def test_a_damaged_record(tmp_path, content, fault):
     path = tmp_path / 'run.json'

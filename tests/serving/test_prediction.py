@@ -35,10 +35,7 @@ def run(tmp_path_factory, data_dir):
         files.append(str(tmp_path / 'images' / str(i) / 'image.png'))
         Image.fromarray(image).save(files[-1])
     return SimpleNamespace(
-        path=path,
-        directory=str(tmp_path / 'run'),
-        files=files,
-        folder=str(tmp_path / 'images'),
+        path=path, directory=str(tmp_path / 'run'), files=files, folder=str(tmp_path / 'images')
     )
 
 
