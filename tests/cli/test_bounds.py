@@ -27,17 +27,14 @@ CHECKPOINTS = {'train_dir', 'checkpoint_dir', 'checkpoint'}
 @pytest.fixture(params=sorted(set(programs.SCRIPTS) - {'cifar10_run'}))
 def script(request, monkeypatch):
     """The flags of a script, by name."""
-    loaded = []
-    with monkeypatch.context() as patched, programs.own_flags():
-        patched.setattr(
-            program, 'start', lambda _, define_flags, *a, **k: loaded.append(define_flags())
-        )
-        patched.setattr(program, 'run', lambda *unused, **also_unused: None)
-        patched.setattr('sys.argv', [programs.path(request.param)])
+    starts = []
+    with monkeypatch.context() as patched:
+        patched.setattr(program, 'start', lambda *arguments, **others: starts.append(arguments))
+        runpy.run_path(programs.path(request.param))
+    with programs.own_flags():
         before = set(flags.FLAGS)
-        flags.FLAGS.mark_as_parsed()
-        runpy.run_path(programs.path(request.param), run_name='__main__')
-        assert loaded
+        (_, define_flags, *_), *_ = starts
+        define_flags()
         yield {name: flags.FLAGS[name] for name in set(flags.FLAGS) - before}
 
 
