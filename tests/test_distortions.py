@@ -69,16 +69,13 @@ def test_standardisation(low, high, tolerance):
 
 
 def test_the_least_standard_deviation():
-    """One value of 1,728 differs by 1; contrast 0.2 reduces it to 0.2.
-
-    The standard deviation is 0.2 / sqrt(1728).
-    """
-    images = np.full([1, 3, 32, 32], 7, np.uint8)
-    images[0, 1, 16, 16] = 8
+    """One value of 1,728 differs by 1, or by 0.2 after the contrast."""
+    image = np.full([3, 32, 32], 7, np.uint8)
+    image[1, 16, 16] = 8
     draws = [np.array([draw]) for draw in (4, 4, False, np.float32(0.2))]
     with tf.Session() as session:
-        distorted = session.run(distortions.distort(tf.constant(images), Distortions(*draws)))
-    np.testing.assert_allclose(distorted[0], _distorted(images[0], 4, 4, False, 0.2), atol=1e-4)
+        distorted = session.run(distortions.distort(tf.constant(image[None]), Distortions(*draws)))
+    np.testing.assert_allclose(distorted[0], _distorted(image, 4, 4, False, 0.2), atol=1e-4)
 
 
 def test_draws_are_even_and_independent():

@@ -1,19 +1,16 @@
 """The figures of the documentation show the committed measurements."""
 
-import collections
 import glob
 import hashlib
 import json
 import os
-import re
-import statistics
 import subprocess
 import sys
 from xml.etree import ElementTree
 
 import pytest
 
-from tests.helpers import pages, programs
+from tests.helpers import programs
 
 FIGURES = os.path.join(programs.ROOT, 'docs', 'figures')
 NAMES = 'data_flow distributed_modes first_run graph_and_session network operations recipes step_timeline'.split()
@@ -59,37 +56,6 @@ def test_measurements():
         header = [line for line in content.decode().splitlines() if line.startswith('#')]
         for key in ('command', 'hardware', 'versions', 'date'):
             assert any(line.startswith(f'# {key}: ') for line in header), (path, key)
-
-
-def test_recipes():
-    ends = {(recipe, seed): values for recipe, seed, *values in _rows('recipes')}
-    groups = collections.defaultdict(list)
-    for (recipe, _), values in ends.items():
-        groups[recipe].append([float(value) for value in values])
-    assert {name: len(group) for name, group in groups.items()} == {
-        'classic': 1,
-        'fast': 3,
-        'best': 1,
-    }
-    rows = re.findall(
-        r'^\| `(\w+)` \| (\d+) \|.*?\| (0\.\d+)', pages.read('results.md'), re.MULTILINE
-    )
-    wanted = {  # The last row of a recipe is the longest run.
-        recipe: (int(epochs), float(precision)) for recipe, epochs, precision in rows
-    }
-    assert set(wanted) == set(groups)
-    for recipe, epochs, precision in re.findall(
-        r'^\| `(\w+)`.* \| (\d+) \| (0\.\d+) \|$', pages.read('README.md'), re.MULTILINE
-    ):
-        assert wanted[recipe] == (int(epochs), float(precision))
-    texts = _committed('recipes')
-    for recipe, group in groups.items():
-        epochs, precision = (statistics.mean(column) for column in zip(*group))
-        assert (round(epochs), round(precision, 3)) == wanted[recipe]
-        least, greatest = min(group)[1], max(group)[1]
-        if len(group) > 1:
-            assert f'{precision:.3f} ({least:.3f}–{greatest:.3f})' in pages.read('results.md')
-        assert any(t.endswith(f': {precision:.3f} after {epochs:.0f} epochs') for t in texts)
 
 
 def test_operations_of_a_trace(tmp_path):

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import re
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from cifar10.benchmark import measurements
 from cifar10.cli import training_job
 from cifar10.config import BEST, CLASSIC, FAST, RunLength, RunSettings
 from cifar10.data import dataset
+from cifar10.runs.run import open_run
 from cifar10.system import machine
 from scripts import cifar10_multi_gpu_train
 
@@ -204,31 +204,29 @@ def test_every_operation_is_on_its_device(graph, devices_per_tower, strategy):
         assert {(kind, device) for device in devices[where::devices_per_tower]} <= kinds
 
 
-def test_the_benchmark_builds_the_graph_of_the_script(data_dir):
+def test_the_benchmark_builds_the_graph_of_the_script(tmp_path, data_dir):
     """Compare names, types and devices of all operations of the train op."""
     job = training.Job(
         dataset.read(data_dir),
         dataclasses.replace(CLASSIC, batch_size=16),
         [f'/cpu:{i}' for i in range(4)],
-        RunSettings(eval_every=0),
+        RunSettings(max_steps=1, eval_every=0),
         devices_per_tower=2,
         variable_strategy='spread',
     )
-    graphs = []
+    with open_run(str(tmp_path), job.record) as run:
+        cifar10_multi_gpu_train.train(job, run)
 
-    def keep(train_op):
-        graph = train_op.graph.as_graph_def()
-        needed = tf.graph_util.extract_sub_graph(graph, [train_op.name])
-        graphs.append([(node.name, node.op, node.device) for node in needed.node])
+    def operations(graph, train_op):
+        needed = tf.graph_util.extract_sub_graph(graph.as_graph_def(), [train_op])
+        return [(node.name, node.op, node.device) for node in needed.node]
 
-    with mock.patch.object(training, 'session'), mock.patch.object(
-        training, 'Step', wraps=training.Step
-    ) as step:
-        cifar10_multi_gpu_train.train(job, mock.MagicMock(saved_step=0))
-    keep(step.call_args[0][0])
-    with tf.Graph().as_default(), tf.device('/cpu:0'):
+    with tf.Graph().as_default() as graph, tf.device('/cpu:0'):
         images, labels = input_lib.distorted_inputs(job.dataset, job.hparams.batch_size)
         queue = input_lib.prefetch_queue(images, labels, 2 * job.num_towers)
         batches = input_lib.tower_batches(queue, job.num_towers)
-        keep(measurements.training_step('ours', job, batches))
-    assert graphs[0] == graphs[1] and len(graphs[0]) > 500
+        train_op = measurements.training_step('ours', job, batches).name
+        found = operations(graph, train_op)
+    with tf.Graph().as_default() as graph:
+        tf.train.import_meta_graph(str(tmp_path / 'model.ckpt-1.meta'))
+        assert found == operations(graph, train_op) and len(found) > 500

@@ -64,22 +64,6 @@ def _logged_steps(capsys):
     return [int(step) for step in messages.log_steps(capsys.readouterr().out)]
 
 
-@pytest.fixture(scope='module')
-def uninterrupted(tmp_path_factory, data_dir):
-    """Return a function that returns the end of the run with the same arguments of _train."""
-    known = {}
-
-    def find(*args, **placement):
-        key = repr((args, placement))
-        if key not in known:
-            directory = tmp_path_factory.mktemp('uninterrupted')
-            _train(data_dir, directory, SETTINGS, *args, **placement)
-            known[key] = _end(directory)
-        return known[key]
-
-    return find
-
-
 DIVIDED = {'devices_per_tower': 2, 'variable_strategy': 'first_device'}
 CASES = [
     (CLASSIC, 1, {}),
@@ -89,14 +73,16 @@ CASES = [
 
 
 @pytest.mark.parametrize('hparams, num_devices, placement', CASES)
-def test_five_stops(tmp_path, data_dir, capsys, uninterrupted, hparams, num_devices, placement):
+def test_five_stops(tmp_path, data_dir, capsys, hparams, num_devices, placement):
     """Variables, moving averages, slots, losses and precisions are equal."""
-    values, (losses, precisions) = uninterrupted(hparams, num_devices, **placement)
+    _train(data_dir, tmp_path / 'whole', SETTINGS, hparams, num_devices, **placement)
+    values, (losses, precisions) = _end(tmp_path / 'whole')
     capsys.readouterr()
+    stopped = tmp_path / 'stopped'
     for max_steps in STOPS + [LAST_STEP]:
-        _train(data_dir, tmp_path, _until(max_steps), hparams, num_devices, **placement)
+        _train(data_dir, stopped, _until(max_steps), hparams, num_devices, **placement)
     assert _logged_steps(capsys) == list(range(LAST_STEP + 1))
-    stopped_values, (stopped_losses, stopped_precisions) = _end(tmp_path)
+    stopped_values, (stopped_losses, stopped_precisions) = _end(stopped)
     assert stopped_values == values and stopped_losses == losses
     assert len(set(losses.values())) == len(losses) == LAST_STEP
     # The last checkpoint before a stop is evaluated, too.
@@ -104,20 +90,21 @@ def test_five_stops(tmp_path, data_dir, capsys, uninterrupted, hparams, num_devi
     assert {step: stopped_precisions[step] for step in precisions} == precisions
 
 
-def test_repeated_steps_are_shown_once(tmp_path, data_dir, capsys, uninterrupted):
+def test_repeated_steps_are_shown_once(tmp_path, data_dir, capsys):
     """As after a kill: the last checkpoint is older than the last log line, or missing."""
+    _train(data_dir, tmp_path / 'whole', SETTINGS)
+    killed = tmp_path / 'killed'
     for max_steps in (3, 7):  # There is also a checkpoint of step 4.
-        _train(data_dir, tmp_path, _until(max_steps))
-        for path in [*tmp_path.glob(f'model.ckpt-{max_steps}.*'), tmp_path / 'checkpoint']:
+        _train(data_dir, killed, _until(max_steps))
+        for path in [*killed.glob(f'model.ckpt-{max_steps}.*'), killed / 'checkpoint']:
             path.unlink()
     capsys.readouterr()
-    _train(data_dir, tmp_path, SETTINGS)
-    output = capsys.readouterr().out
-    assert messages.log_steps(output) == ['5', '6', '7', '8', '9']
-    values, (losses, _) = uninterrupted()
-    stopped_values, (stopped_losses, _) = _end(tmp_path)
-    assert stopped_values == values and stopped_losses == losses
-    for tag, steps in events.shown_steps(tmp_path).items():
+    _train(data_dir, killed, SETTINGS)
+    assert _logged_steps(capsys) == [5, 6, 7, 8, 9]
+    values, (losses, _) = _end(tmp_path / 'whole')
+    killed_values, (killed_losses, _) = _end(killed)
+    assert killed_values == values and killed_losses == losses
+    for tag, steps in events.shown_steps(killed).items():
         assert steps == sorted(set(steps)), tag
 
 

@@ -58,13 +58,10 @@ def test_too_few_examples(tmp_path):
     assert len(_epoch(paths, Shard(0, 6))) == 3
 
 
-def test_a_shuffle_queue_for_each_share(data_dir, graph):
-    """The queue keeps 40 % of the shard's records. They are read in the largest possible blocks."""
+def test_a_shuffle_queue_for_each_share(data_dir):
+    """The queue keeps 40 % of the shard's records."""
     input_lib.distorted_inputs(data_dir, 4, settings=InputSettings(shard=Shard(1, 6)))
     assert tf.get_collection(input_lib.SHUFFLE_QUEUE_MIN) == [300 // 6 * 4 // 10]
-    operations = graph.get_operations()
-    (reader,) = [op for op in operations if op.type.startswith('FixedLengthRecordReader')]
-    assert reader.get_attr('record_bytes') == 60 // 6 * 3073
 
 
 def _order(data_dir, worker):

@@ -191,20 +191,8 @@ def test_the_average_of_the_loss(tmp_path, data_dir):
     }
 
 
-@pytest.mark.parametrize('stops, ends', [(False, 1), (True, 0)])
-def test_the_end_of_a_run(tmp_path, data_dir, stops, ends):
-    """Only a complete run has ended for TensorBoard."""
-    train(
-        tmp_path,
-        data_dir,
-        9,
-        after_step=lambda step: os.kill(os.getpid(), signal.SIGTERM) if step == 3 * stops else None,
-    )
-    tags = [value.tag for event in events.read(tmp_path) for value in event.summary.value]
-    assert tags.count(metadata.SESSION_END_INFO_TAG) == ends
-
-
 def test_a_signal_saves_and_ends_the_run(tmp_path, data_dir, capsys):
+    """For TensorBoard, only a complete run has ended: see test_trainers.py."""
     before = signal.getsignal(signal.SIGTERM)
     train(
         tmp_path,
@@ -217,6 +205,8 @@ def test_a_signal_saves_and_ends_the_run(tmp_path, data_dir, capsys):
     assert_saved(tmp_path, step)
     assert 'SIGTERM: stopping' in capsys.readouterr().out
     assert signal.getsignal(signal.SIGTERM) == before
+    tags = [value.tag for event in events.read(tmp_path) for value in event.summary.value]
+    assert 'loss' in tags and metadata.SESSION_END_INFO_TAG not in tags
 
 
 @pytest.mark.parametrize(

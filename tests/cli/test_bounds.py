@@ -1,6 +1,5 @@
 """Every numeric flag has bounds; every path in a flag is checked at the start."""
 
-import glob
 import math
 import os
 import re
@@ -12,11 +11,6 @@ import pytest
 from cifar10.cli import program
 from tests.helpers import programs
 
-# cifar10_run.py passes the flags to its program.
-SCRIPTS = sorted(
-    {os.path.basename(path)[: -len('.py')] for path in glob.glob(programs.path('*'))}
-    - {'cifar10_run'}
-)
 FILES = {
     'json_file',
     'trace_file',
@@ -29,20 +23,18 @@ ENDINGS = {'contact_sheet_file': '.PNG'}  # required file extensions
 CHECKPOINTS = {'train_dir', 'checkpoint_dir', 'checkpoint'}
 
 
-@pytest.fixture(params=SCRIPTS)
+# cifar10_run.py passes the flags to its program.
+@pytest.fixture(params=sorted(set(programs.SCRIPTS) - {'cifar10_run'}))
 def script(request, monkeypatch):
     """The flags of a script, by name."""
-    loaded = []
-    with monkeypatch.context() as patched, programs.own_flags():
-        patched.setattr(
-            program, 'start', lambda _, define_flags, *a, **k: loaded.append(define_flags())
-        )
-        patched.setattr(program, 'run', lambda *unused, **also_unused: None)
-        patched.setattr('sys.argv', [programs.path(request.param)])
+    starts = []
+    with monkeypatch.context() as patched:
+        patched.setattr(program, 'start', lambda *arguments, **others: starts.append(arguments))
+        runpy.run_path(programs.path(request.param))
+    with programs.own_flags():
         before = set(flags.FLAGS)
-        flags.FLAGS.mark_as_parsed()
-        runpy.run_path(programs.path(request.param), run_name='__main__')
-        assert loaded
+        (_, define_flags, *_), *_ = starts
+        define_flags()
         yield {name: flags.FLAGS[name] for name in set(flags.FLAGS) - before}
 
 

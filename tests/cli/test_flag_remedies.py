@@ -1,7 +1,5 @@
 """Remedies for unknown flags."""
 
-import glob
-import os
 import re
 
 import pytest
@@ -9,7 +7,6 @@ import pytest
 from cifar10.cli import program
 from tests.helpers import programs
 
-SCRIPTS = sorted(os.path.basename(path)[: -len('.py')] for path in glob.glob(programs.path('*')))
 TRAINERS = ['cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_distributed_train']
 
 
@@ -19,7 +16,7 @@ def test_each_remedy_names_a_flag_that_exists():
         script: re.findall(
             r'^  --(?:\[no\])?(\w+)', programs.call(script, '--help')[1], re.MULTILINE
         )
-        for script in SCRIPTS
+        for script in programs.SCRIPTS
     }
     assert set(program._OTHER_NAMES) <= set().union(*listed.values())
     for name, script in program._OTHER_SCRIPTS.items():

@@ -1,7 +1,6 @@
 """docs/flags.md is up to date and complete."""
 
 import dataclasses
-import glob
 import os
 import re
 import runpy
@@ -13,7 +12,6 @@ from cifar10.config import HPARAMS, RECIPES, RunSettings
 from tests.helpers import pages, programs
 
 DOCS = os.path.join(programs.ROOT, 'docs')
-SCRIPTS = sorted(os.path.basename(path)[: -len('.py')] for path in glob.glob(programs.path('*')))
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +25,7 @@ def test_the_page_is_up_to_date():
     assert pages.read('flags.md') == generated, 'run: python docs/flags.py'
 
 
-@pytest.mark.parametrize('script', SCRIPTS)
+@pytest.mark.parametrize('script', programs.SCRIPTS)
 def test_every_flag_is_on_the_page(script):
     """In the section of the script, or in a shared section that it names."""
     status, stdout, stderr = programs.call(script, '--help')

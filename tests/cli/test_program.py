@@ -32,6 +32,7 @@ MISTAKES = [
     ('cifar10_dataset info x', 2, "the arguments must be info, not 'info' 'x'; .*"),
     ("cifar10_dataset convert '' x", 2, "the arguments .* SRC OUT, not 'convert' '' 'x'; .*"),
     ('cifar10_predict', 2, 'the arguments must be IMAGE..., not none; .*'),
+    ('cifar10_run', 2, r'the arguments must be PROGRAM \[ITS FLAGS...\], not none; .*'),
     # directories and files
     ('cifar10_train --data_dir={tmp}/damaged', 1, '.*_batch_2.bin has an incomplete record: .*'),
     ('cifar10_train --data_dir={tmp}/file', 2, 'flag .*: {tmp}/file is not a directory: .*'),

@@ -98,14 +98,6 @@ def test_workers_are_towers(tmp_path, data_dir, mode, num_ps, num_workers, recip
             np.testing.assert_equal(others, of_workers[0])
 
 
-def test_a_synchronous_update_in_numpy(tmp_path, data_dir):
-    model = _Model('momentum')
-    jobs = [{'recipe': 'momentum'}]
-    for found in cluster_threads.run(tmp_path, data_dir, [[0, 1]] * 2, 'sync', jobs=jobs):
-        model.update({n: (_gradient(w, 0) + _gradient(w, 1)) / 2 for n, w in model.weights.items()})
-        _assert_close(found, model.values())
-
-
 def test_backup_workers(tmp_path, data_dir):
     """A gradient that is too late does not count; the next one of this worker does."""
     model, turns = _Model(), [[0], [1], [1]]

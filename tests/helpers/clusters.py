@@ -8,7 +8,7 @@ import threading
 import time
 
 from cifar10.distributed import launcher
-from tests.helpers import forks, messages, observed, programs
+from tests.helpers import forks, gates, messages, programs
 
 DEADLINE_SECS = 100
 FLAGS = ['--batch_size=8'] + [f'--{threads}_threads=1' for threads in ('intra_op', 'inter_op')]
@@ -24,11 +24,10 @@ class Task:
       stderr_lines: the list of all lines of stderr.
     """
 
-    def __init__(self, command, environment=None, **observation):
-        """Start the process; see observed.observe about `observation`."""
-        self._process = forks.Process(
-            [programs.path('cifar10_distributed_train')] + command, environment, **observation
-        )
+    def __init__(self, command, environment=None, gate=None):
+        """Start the process; see forks.Process."""
+        command = [programs.path('cifar10_distributed_train')] + command
+        self._process = forks.Process(command, environment, gate=gate)
         self.stdout_lines, self.stderr_lines, self._lines = [], [], queue.Queue()
         self._readers = [
             threading.Thread(target=_read, args=arguments, daemon=True)
@@ -109,8 +108,8 @@ class Cluster:
       tasks: dict from names to the newest Tasks.
     """
 
-    def __init__(self, num_ps, num_workers, *flags, gate=None, **observation):
-        """Choose addresses; see observed.observe about `gate` and `observation`."""
+    def __init__(self, num_ps, num_workers, *flags, gate=None):
+        """Choose addresses; see gates.py about `gate`."""
         self.names = [f'ps {i}' for i in range(num_ps)] + [
             f'worker {i}' for i in range(num_workers)
         ]
@@ -119,14 +118,13 @@ class Cluster:
         self.flags = ['--worker_hosts=' + ','.join(hosts[num_ps:])] + list(flags)
         if num_ps:
             self.flags.append('--ps_hosts=' + ','.join(hosts[:num_ps]))
-        self.tasks = {}
-        self._observation = dict(observation, gate=gate)
+        self.tasks, self._gate = {}, gate
 
-    def start_another(self, name, *flags, **observation):
+    def start_another(self, name, *flags):
         """Start and return a Task of this name outside of `tasks`."""
         job, index = name.split()
         own = ['--job_name=' + job, '--task_index=' + index]
-        return Task(own + self.flags + list(flags), **dict(self._observation, **observation))
+        return Task(own + self.flags + list(flags), gate=self._gate)
 
     def start(self, *names, flags=()):
         """Start the tasks of these names, or all."""
@@ -139,7 +137,7 @@ class Cluster:
 
     def allow(self, step=10**9):
         """Open the gate up to a step, or forever, because it would block the last step."""
-        observed.write(self._observation['gate'], step)
+        gates.open_to(self._gate, step)
 
     def wait_until_blocked(self, step, *names):
         """Wait until each of these workers, or all, are at the gate at this step or later."""
@@ -174,7 +172,7 @@ def factory(tmp_path, data_dir, flags, gate=10**9):
 
     def make(num_ps, num_workers, *further, gate=gate):
         path = str(tmp_path / 'gate')
-        observed.write(path, gate)
+        gates.open_to(path, gate)
         return Cluster(
             num_ps,
             num_workers,

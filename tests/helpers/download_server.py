@@ -52,11 +52,13 @@ class Server:
         threading.Thread(target=self._server.serve_forever, args=[0.01], daemon=True).start()
 
     def close(self):
+        """Stop the server; use contextlib.closing."""
         self._server.shutdown()
         self._server.server_close()
 
 
 def answer(handler, status, body, **headers):
+    """Answer a request in a fault that is a function; `_` in a header means `-`."""
     handler.send_response(status)
     for name, value in headers.items():
         handler.send_header(name.replace('_', '-'), value)

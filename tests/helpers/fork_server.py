@@ -23,7 +23,7 @@ if __name__ == '__main__':
     startup.import_tensorflow()
 
 from scripts import cifar10_distributed_train  # noqa: F401 (imported for the scripts)
-from tests.helpers import forks, observed
+from tests.helpers import forks, gates
 
 _POLL_SECS = 0.01
 
@@ -80,7 +80,8 @@ def _run(request, files):
             os.dup2(file, number)
             os.close(file)
         os.environ.update(request['environment'])
-        observed.observe(**request['observed'])
+        if request['gate']:
+            gates.install_gate(request['gate'])
         sys.argv = request['command']
         if request['checkout'] != forks.ROOT:
             _enter(request['checkout'])

@@ -21,14 +21,14 @@ _servers = []  # the fork server, once started
 class Process:
     """Forked script with the interface of a subprocess.Popen with three text pipes."""
 
-    def __init__(self, command, environment=None, checkout=ROOT, **observation):
+    def __init__(self, command, environment=None, checkout=ROOT, gate=None):
         """Start a script.
 
         Args:
           command: list of strings, the script's file and its arguments.
           environment: a dict of environment variables.
           checkout: the script's working directory, and the place of its packages.
-          observation: see observed.observe.
+          gate: the path of a gate, see gates.py.
         """
         if not _servers:
             _servers.append(_Server())
@@ -37,7 +37,7 @@ class Process:
             command=command,
             environment=environment or {},
             checkout=checkout,
-            observed=observation,
+            gate=gate,
         )
         self.pid, self._status = _servers[0].fork(request, theirs)
         for file in theirs:

@@ -29,10 +29,12 @@ def execute(notebook, directory, **environment):
 
 
 def code_cells(notebook):
+    """Return the code cells of a notebook."""
     return [cell for cell in notebook.cells if cell.cell_type == 'code']
 
 
 def text(output):
+    """Return an output as a reader sees it: text, a traceback, or [type of the data] data."""
     if output.output_type == 'stream':
         return output.text
     if output.output_type == 'error':

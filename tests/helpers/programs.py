@@ -19,6 +19,11 @@ from tests.helpers.forks import DEADLINE_SECS, ROOT
 # absl defines them once per process: own_flags must not remove them
 app.define_help_flags()
 
+SCRIPTS = sorted(
+    name[: -len('.py')]
+    for name in os.listdir(os.path.join(ROOT, 'scripts'))
+    if name.endswith('.py')
+)
 AS_A_USER = ('env',)  # wrapper of a script that imports TensorFlow itself
 
 _running = []

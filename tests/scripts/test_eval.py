@@ -7,16 +7,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10.data import dataset, synthetic
-from tests.helpers import checkpoints, oracle, programs
-
-
-def _args(data_dir, directory):
-    return [
-        '--dataset=synthetic',
-        '--data_dir=' + data_dir,
-        f'--checkpoint_dir={directory}',
-        f'--eval_dir={directory / "eval"}',
-    ]
+from tests.helpers import checkpoints, faults, oracle, programs
 
 
 def test_what_is_evaluated(tmp_path, data_dir):
@@ -29,7 +20,7 @@ def test_what_is_evaluated(tmp_path, data_dir):
         f'--checkpoint={path}.index',
         '--num_examples=70',
         '--use_gpu',
-        *_args(data_dir, tmp_path),
+        *faults.evaluation(data_dir, tmp_path, tmp_path / 'eval'),
     )
     paths = dataset.read(data_dir).train.paths
     correct, _ = checkpoints.expected_result(data_dir, chosen, 70, paths)
@@ -52,7 +43,7 @@ def test_top_k_predictions_and_figures(tmp_path, data_dir):
         '--top_k=3',
         f'--predictions_file={tmp_path / "p.csv"}',
         f'--figures_dir={tmp_path / "new" / "figures"}',
-        *_args(data_dir, tmp_path),
+        *faults.evaluation(data_dir, tmp_path, tmp_path / 'eval'),
     )
     top_3 = np.mean([label in order[:3] for label, order in zip(labels, np.argsort(-logits, 1))])
     assert (status, stderr) == (0, '') and f', precision @ 3 = {top_3:.3f}\n' in stdout
@@ -91,7 +82,10 @@ def test_mistakes(tmp_path, data_dir, monkeypatch):
         if 'matplotlib' in complaint:
             monkeypatch.setitem(sys.modules, 'matplotlib', None)
         status, stdout, stderr = programs.call(
-            'cifar10_eval', '--run_once', flag.format(tmp_path), *_args(data_dir, tmp_path)
+            'cifar10_eval',
+            '--run_once',
+            flag.format(tmp_path),
+            *faults.evaluation(data_dir, tmp_path, tmp_path / 'eval'),
         )
         assert status and not stdout and stderr.count('\n') == 1
         assert complaint.format(tmp_path) in stderr
@@ -100,7 +94,9 @@ def test_mistakes(tmp_path, data_dir, monkeypatch):
 
 def test_timeout(tmp_path, data_dir):
     status, stdout, stderr = programs.call(
-        'cifar10_eval', '--timeout_secs=0', *_args(data_dir, tmp_path)
+        'cifar10_eval',
+        '--timeout_secs=0',
+        *faults.evaluation(data_dir, tmp_path, tmp_path / 'eval'),
     )
     assert (status, stdout) == (1, f'Waiting for a checkpoint in {tmp_path}\n')
     assert f'No checkpoint was found in {tmp_path} within 0 seconds: train there first' in stderr

@@ -223,17 +223,9 @@ def test_the_seed_of_a_resumed_run(tmp_path, data_dir):
 @pytest.mark.slow
 def test_train_resume_evaluate(tmp_path, data_dir):
     train_dir = tmp_path / 'train'
-    threads = ['--num_gpus=2', '--intra_op_threads=3', '--inter_op_threads=4']
-    args = args_of(data_dir, train_dir, 5) + threads
+    args = [*args_of(data_dir, train_dir, 5), '--num_gpus=2', '--intra_op_threads=3']
     stdout = programs.succeed('cifar10_multi_gpu_train', *args)
-    assert re.search(
-        r'^Devices: /cpu:0, /cpu:1\n(?:Speed: .*\n)?Weights: on /cpu:0 .*\n'
-        r'Threads: intra-op 3, inter-op 4, input pipeline \d+\n'
-        r'Batch: 8 examples per tower \(sub-batches: .*\), 16 examples per step, .* the batch of the recipe\n'
-        r'Epoch: 300 examples, 18.8 steps$',
-        stdout,
-        re.M,
-    )
+    assert '\nDevices: /cpu:0, /cpu:1\n' in stdout and '\nThreads: intra-op 3, ' in stdout
     assert 'Filling the shuffle queue with 120 images before training starts: 100%\n' in stdout
     assert 'precision' not in stdout
     lines = messages.log_lines(stdout)

@@ -1,6 +1,5 @@
 """Quiet start of a script; a closed pipe or ASCII as standard output."""
 
-import glob
 import os
 import re
 import signal
@@ -10,10 +9,6 @@ import sys
 import pytest
 
 from tests.helpers import programs
-
-SCRIPTS = sorted(
-    os.path.basename(path)[: -len('.py')] for path in glob.glob(programs.path('cifar10_*'))
-)
 
 
 def _stand_in(directory, source):
@@ -54,7 +49,7 @@ def test_a_signal_during_the_imports(tmp_path, script, number):
 
 def test_mistakes_need_no_tensorflow():
     """The import takes seconds."""
-    mistakes = [[script, '--no_such_flag'] for script in SCRIPTS]
+    mistakes = [[script, '--no_such_flag'] for script in programs.SCRIPTS]
     contradictions = [
         ['cifar10_train', '--deterministic'],
         ['cifar10_train', '--deterministic', '--seed=1', '--intra_op_threads=2'],

@@ -110,6 +110,19 @@ def _run(directory, files, *options):
             ['--package_modules'],
             '10 True',
         ),
+        # Packages of the program have the names of former places of the tutorial.
+        (
+            {
+                'program.py': 'import models\nfrom models import net\n'
+                'from models.tutorials.image.cifar10 import cifar10_input\n'
+                'print(models.OWN, net.SIZE, cifar10_input.IMAGE_SIZE)',
+                'models/__init__.py': 'OWN = 1',
+                'models/net.py': 'SIZE = 2',
+                'models/tutorials/image/cifar10/cifar10_input.py': 'IMAGE_SIZE = 40',
+            },
+            [],
+            '1 2 40',
+        ),
         # The directory has another name now.
         (
             {

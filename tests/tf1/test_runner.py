@@ -180,25 +180,3 @@ def test_names_of_version_1_and_former_places_of_the_modules(own, tmp_path):
     assert stderr.endswith(warning) and (
         stderr == warning or 'The TensorFlow contrib module' in stderr
     )
-
-
-def test_packages_of_the_program_come_before_former_places(tmp_path):
-    for path, text in [
-        ('models/__init__.py', 'OWN = 1\n'),
-        ('models/net.py', 'SIZE = 2\n'),
-        ('models/tutorials/image/cifar10/cifar10_input.py', 'IMAGE_SIZE = 40\n'),
-        ('cifar10/__init__.py', ''),
-        ('cifar10/cifar10.py', 'NUM_CLASSES = 7\n'),
-        (
-            'program.py',
-            'import models\nfrom models import net\n'
-            'from models.tutorials.image.cifar10 import cifar10_input\n'
-            'from cifar10 import cifar10\n'
-            'print(models.OWN, net.SIZE, cifar10_input.IMAGE_SIZE, cifar10.NUM_CLASSES)\n',
-        ),
-    ]:
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
-    program = str(tmp_path / 'program.py')
-    assert _succeed(program) == ('1 2 40 7\n', '')
-    assert _succeed('--package_modules', program) == ('1 2 24 10\n', '')

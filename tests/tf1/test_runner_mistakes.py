@@ -45,20 +45,6 @@ def test_python_2(tmp_path, monkeypatch):
     assert told == line and stderr.startswith('Traceback ') and 'SyntaxError: ' in stderr
 
 
-@pytest.mark.parametrize(
-    'arguments, told',
-    [
-        ([], 'the arguments must be PROGRAM [ITS FLAGS...], not none'),
-        (['--max_steps=1', 'prog.py'], "'max_steps'; the flags of the program come after its name"),
-        (['--packge_modules', 'prog.py'], 'package_modules ?'),
-    ],
-)
-def test_the_command_line(arguments, told):
-    status, stdout, stderr = programs.call('cifar10_run', *arguments)
-    assert (status, stdout, stderr.count('\n')) == (2, '', 1)
-    assert stderr.startswith('cifar10_run.py: error: ') and told in stderr
-
-
 def test_a_syntax_error_is_shown_as_python_shows_it(tmp_path):
     program = tmp_path / 'typed.py'
     program.write_text('x = 1\nprint(x)))\n')

@@ -1,4 +1,4 @@
-"""Hooks by which a test observes and blocks the training of a worker."""
+"""Gate: a file with the step at which a test blocks the training of a worker."""
 
 import os
 import time
@@ -8,25 +8,15 @@ import tensorflow.compat.v1 as tf
 _POLL_SECS = 0.01
 
 
-def observe(gate=None):
-    """Patch the sessions of this process.
-
-    Args:
-      gate: a file with the step at which the worker is blocked.
-    """
-    if gate:
-        add_hooks([_Gate(gate)])
-
-
-def add_hooks(hooks):
-    """Put these hooks before all others of each monitored session."""
+def install_gate(path):
+    """Let each monitored session wait at the step in a file, before all other hooks."""
     base = tf.train.MonitoredSession.__base__
     init = base.__init__
 
-    def init_with_hooks(session, creator, others, *arguments, **options):
-        init(session, creator, hooks + others, *arguments, **options)
+    def init_with_gate(session, creator, hooks, *arguments, **options):
+        init(session, creator, [_Gate(path), *hooks], *arguments, **options)
 
-    base.__init__ = init_with_hooks
+    base.__init__ = init_with_gate
 
 
 class _Gate(tf.train.SessionRunHook):
@@ -40,19 +30,18 @@ class _Gate(tf.train.SessionRunHook):
 
     def before_run(self, run_context):
         step = run_context.session.run(self._step)
-        if step >= read(self._path):
+        if step >= _read(self._path):
             print(f'Blocked at step {step}', flush=True)
-        while step >= read(self._path):
+        while step >= _read(self._path):
             time.sleep(_POLL_SECS)
 
 
-def read(path):
-    """Return the step in the file of a gate."""
+def _read(path):
     with open(path) as file:
         return int(file.read())
 
 
-def write(path, step):
+def open_to(path, step):
     """Open the gate up to a step."""
     with open(path + '.new', 'w') as file:
         file.write(str(step))
