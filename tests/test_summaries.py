@@ -19,7 +19,7 @@ KINDS = [
 
 def _summary(num_towers, data_dir, num_sub_batches=None):
     """Run one step without an update; return the values by tag, and the fetched values."""
-    images, labels = input_lib.distorted_inputs(data_dir, 8)
+    images, labels = input_lib.distorted_inputs(data_dir, 40)
     queue = input_lib.prefetch_queue(images, labels, 4)
     batches = [queue.dequeue() for _ in range(num_towers)]
     losses, tower_grads = multi_gpu.tower_gradients(
@@ -34,7 +34,7 @@ def _summary(num_towers, data_dir, num_sub_batches=None):
         'losses': losses,
         'gradient': gradients[0][0],
         'weights': gradients[0][1],
-        'relu': tf.get_collection(tf.GraphKeys.ACTIVATIONS)[0],
+        'relu': tf.get_collection(tf.GraphKeys.ACTIVATIONS)[0][:32],
         'parts': tf.get_collection('losses'),
         'summary': summaries.training(batches[0][0], losses, tf.constant(0.1), gradients),
     }
