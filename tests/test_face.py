@@ -27,7 +27,7 @@ CONSTANTS = {
     'TOWER_NAME': 'tower',
 }
 FUNCTIONS = {
-    'maybe_download_and_extract': 'data.download',
+    'maybe_download_and_extract': 'data.preparation',
     'distorted_inputs': 'input',
     'inputs': 'input',
     'inference': 'model',
@@ -52,6 +52,7 @@ def test_the_defaults_of_the_functions():
             'data_dir': '/tmp/cifar10_data',
             'data_url': None,
             'md5': None,
+            'progress': print,
         },
         'distorted_inputs': {
             'data_dir': '/tmp/cifar10_data',

@@ -7,7 +7,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.cli import cluster_flags, training_flags
-from cifar10.data import download, synthetic
+from cifar10.data import preparation, synthetic
 from cifar10.distributed.cluster import Cluster, Strategy, Task
 from cifar10.errors import UserError
 from tests.helpers import programs
@@ -196,7 +196,7 @@ def program(monkeypatch, tmp_path):
 
     for module, name in [
         (tf.train, 'Server'),
-        (download, 'maybe_download_and_extract'),
+        (preparation, 'maybe_download_and_extract'),
         (synthetic, 'maybe_write'),
     ]:
         monkeypatch.setattr(module, name, fail)
