@@ -125,11 +125,12 @@ def dataset_from_flags():
     Raises:
       UserError: the parent of --data_dir does not exist; see also `prepared_dataset`.
     """
-    path = os.path.abspath(data_dir(FLAGS.dataset))
-    directories.check_exists(os.path.dirname(path), 'make it, or give another --data_dir')
+    path = data_dir(FLAGS.dataset)
+    absolute = os.path.abspath(path)
+    directories.check_exists(os.path.dirname(absolute), 'make it, or give another --data_dir')
     if not os.path.exists(path):
         # Show a mistyped name.
-        show(f'Creating the directory {path} for the data set')
+        show(f'Creating the directory {absolute} for the data set')
     if not FLAGS['dataset'].present:
         with signals.RaiseOnSignal():
             if preparation.use_copy(path, None, show):

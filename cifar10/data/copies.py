@@ -7,6 +7,7 @@ import shutil
 import tarfile
 import zlib
 
+from cifar10 import errors
 from cifar10.data import catalog, dataset, python_version, verification
 from cifar10.errors import UserError
 from cifar10.system import files
@@ -63,13 +64,14 @@ def identify(path):
     return None
 
 
-def write_binary_files(published, copy, directory):
+def write_binary_files(published, copy, directory, is_strict=False):
     """Write the binary files of a copy to an empty directory.
 
     Args:
       published: a Published data set.
       copy: path of an archive, or of a directory with the files of one version.
       directory: the empty directory.
+      is_strict: True to reject other files than the published ones; False to warn of them.
 
     Raises:
       DamagedError: the archive has another MD5, or the copy is incomplete or damaged.
@@ -89,15 +91,15 @@ def write_binary_files(published, copy, directory):
     except UserError as error:
         # The directory will be removed, so the message names the copy instead.
         raise DamagedError(error.cause.replace(directory, copy))
-
-
-def check_published(published, copy, directory):
-    """Raise DamagedError unless the files written from a copy have the published checksums."""
     for name, sha1 in published.sha1.items():
         if files.digest(os.path.join(directory, name), 'sha1') != sha1:
-            raise DamagedError(
+            changed = (
                 f'{copy} is not the published {published.name}: the checksum of {name} differs'
             )
+            if is_strict:
+                raise DamagedError(changed)
+            errors.warn(changed)
+            break
 
 
 @contextlib.contextmanager

@@ -125,20 +125,9 @@ def _use_copy_beside(published, directory, progress):
 
 
 def _write(published, copy, directory, progress, is_strict=False):
-    """Make the files from a copy; `is_strict` rejects other files than the published ones."""
     progress(f'Making {directory} from {copy}')
     with dataset_writer.verified_directory(directory) as new:
-        _write_files(published, copy, new, is_strict)
-
-
-def _write_files(published, copy, directory, is_strict=False):
-    copies.write_binary_files(published, copy, directory)
-    try:
-        copies.check_published(published, copy, directory)
-    except DamagedError as error:
-        if is_strict:
-            raise
-        errors.warn(error.cause)
+        copies.write_binary_files(published, copy, new, is_strict)
 
 
 def convert(published, copy, out, progress):
@@ -148,4 +137,4 @@ def convert(published, copy, out, progress):
       UserError: the copy is damaged, or `out` exists or cannot be written.
     """
     with dataset_writer.new_dataset(out, progress) as directory:
-        _write_files(published, copy, directory)
+        copies.write_binary_files(published, copy, directory)
