@@ -9,7 +9,7 @@ import importlib as _importlib
 __version__ = '1.8.0'
 
 _MODULES = {  # module of each name
-    'maybe_download_and_extract': 'cifar10.data.download',
+    'maybe_download_and_extract': 'cifar10.data.preparation',
     'distorted_inputs': 'cifar10.input',
     'inputs': 'cifar10.input',
     'inference': 'cifar10.model',

@@ -28,7 +28,7 @@ from cifar10.cli import data_flags, program
 # isort: split
 from absl import flags
 
-from cifar10.data import dataset, dataset_writer, download, published, verification
+from cifar10.data import copies, dataset, dataset_writer, preparation, verification
 from cifar10.errors import UserError
 from cifar10.system import directories, signals
 
@@ -43,7 +43,7 @@ def download_published():
             '--dataset=synthetic cannot be downloaded',
             'use the command synthetic, or give cifar10 or cifar100',
         )
-    print_counts(data_flags.obtain(FLAGS.dataset))
+    print_counts(data_flags.prepared_dataset(FLAGS.dataset))
 
 
 def synthetic():
@@ -53,35 +53,37 @@ def synthetic():
             f'--dataset={FLAGS.dataset} cannot be generated',
             'use the command download, or leave it out',
         )
-    print_counts(data_flags.obtain('synthetic'))
+    print_counts(data_flags.prepared_dataset('synthetic'))
 
 
 def convert(source, out):
     """Convert folders of images, or a published data set; return 1 if a file is unusable."""
-    from cifar10.data import conversion
-    from cifar10.system import machine
-
-    published_data_set = published.find(source)
-    if published_data_set is None and os.path.isfile(source):
+    published, num_damaged = copies.identify(source), 0
+    if published is None and os.path.isfile(source):
         raise UserError(
-            f'{source} is not the archive of CIFAR-10 or CIFAR-100',
+            f'{source} is not the archive of a published data set',
             'give a good copy, or a directory of images',
         )
-    if published_data_set:
-        for name in ('test_fraction', 'seed'):
-            if FLAGS[name].present:
-                raise UserError(
-                    f'--{name} has no effect, because {source} is {published_data_set.name}',
-                    'leave it out',
-                )
-        with signals.RaiseOnSignal():
-            download.convert(published_data_set, source, out)
-        print_counts(dataset.read(out))
-        return 0
+    for name in ('test_fraction', 'seed'):
+        if published and FLAGS[name].present:
+            raise UserError(
+                f'--{name} has no effect, because {source} is {published.name}', 'leave it out'
+            )
     with signals.RaiseOnSignal():
-        num_damaged = conversion.convert(
-            source, out, machine.num_cores(), FLAGS.test_fraction, FLAGS.seed
-        )
+        if published:
+            preparation.convert(published, source, out, data_flags.show)
+        else:
+            from cifar10.data import conversion
+            from cifar10.system import machine
+
+            num_damaged = conversion.convert(
+                source,
+                out,
+                machine.num_cores(),
+                data_flags.show,
+                FLAGS.test_fraction,
+                FLAGS.seed,
+            )
     print_counts(dataset.read(out))
     return int(num_damaged > 0)
 
@@ -90,8 +92,10 @@ def hold_out(source, out):
     """Divide the training images of a data set into training and test images."""
     directories.check_exists(source, 'give the --data_dir of a data set')
     with signals.RaiseOnSignal():
-        data_flags.use_copy(source)
-        dataset_writer.hold_out(dataset.read(source), out, FLAGS.num_examples, FLAGS.seed)
+        preparation.use_copy(source, None, data_flags.show)
+        dataset_writer.hold_out(
+            dataset.read(source), out, FLAGS.num_examples, FLAGS.seed, data_flags.show
+        )
     print_counts(dataset.read(out))
 
 
@@ -99,36 +103,19 @@ def info():
     """Print statistics of a data set, and draw a contact sheet."""
     from cifar10.data import dataset_info
 
-    found = existing_dataset()
+    found = data_flags.existing_dataset()
     print(dataset_info.describe(found))
-    dataset_info.write_contact_sheet(found, FLAGS.contact_sheet_file)
+    print(dataset_info.write_contact_sheet(found, FLAGS.contact_sheet_file))
     print_counts(found)
 
 
 def verify():
     """Check the files of a data set and their checksums, if any."""
-    found = existing_dataset()
-    for split in (found.train, found.test):
+    found = data_flags.existing_dataset()
+    for split in found.splits:
         verification.verify(split)
         verification.verify_checksums(split)
     print_counts(found)
-
-
-def existing_dataset():
-    """Return the Dataset in --data_dir.
-
-    Raises:
-      UserError: the directory does not exist, or lacks the CIFAR-100 of --dataset.
-    """
-    data_flags.check_data_dir_exists()
-    path = data_flags.files_dir(FLAGS.dataset)
-    with signals.RaiseOnSignal():
-        data_flags.use_copy(path)
-    directories.check_exists(
-        path,
-        'download it with `cifar10_dataset.py download --dataset=cifar100`, or leave out --dataset',
-    )
-    return dataset.read(path)
 
 
 def print_counts(found):

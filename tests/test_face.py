@@ -24,7 +24,7 @@ CONSTANTS = {
     'TOWER_NAME': 'tower',
 }
 FUNCTIONS = {
-    'maybe_download_and_extract': 'data.download',
+    'maybe_download_and_extract': 'data.preparation',
     'distorted_inputs': 'input',
     'inputs': 'input',
     'inference': 'model',

@@ -1,17 +1,21 @@
 """Flags of directories, files, data set and checkpoint; preparation of the data set."""
 
+import functools
 import os
 
 from absl import flags
 
 from cifar10.config import NUM_VIEWS_CHOICES
-from cifar10.data import dataset, dataset_writer, download, published, synthetic
+from cifar10.data import catalog, dataset, preparation, synthetic
 from cifar10.errors import UserError
 from cifar10.system import directories, files, signals
 
 FLAGS = flags.FLAGS
-
-_PUBLISHED = {'cifar10': published.CIFAR10, 'cifar100': published.CIFAR100}
+show = functools.partial(print, flush=True)  # the `progress` of the functions below
+_DEFAULT_DATA_DIRS = {
+    **{name: dataset.default_data_dir(name) for name in catalog.PUBLISHED},
+    'synthetic': synthetic.DATA_DIR,
+}
 
 
 def validate(name, check):
@@ -71,31 +75,26 @@ def define(default_dataset='cifar10'):
     flags.DEFINE_enum(
         'dataset',
         default_dataset,
-        ['cifar10', 'cifar100', 'synthetic'],
-        'Data set. If --data_dir holds none, cifar10 and cifar100 are downloaded, and synthetic is generated.',
+        list(_DEFAULT_DATA_DIRS),
+        f'Data set. If --data_dir holds none, {" and ".join(catalog.PUBLISHED)} are downloaded, and synthetic is '
+        'generated.',
     )
+    others = [
+        f'with --dataset={name}: {path}'
+        for name, path in _DEFAULT_DATA_DIRS.items()
+        if path != dataset.DATA_DIR
+    ]
     define_directory(
         'data_dir',
         dataset.DATA_DIR,
-        f'Directory of a data set, or the parent of {dataset.CIFAR10_DIRECTORY}. Default with --dataset=cifar100: '
-        f'{dataset.CIFAR100_DATA_DIR}, with --dataset=synthetic: {synthetic.DATA_DIR}.',
+        f'Directory of a data set, or the parent of {dataset.CIFAR10_DIRECTORY}. Default {", ".join(others)}.',
     )
 
 
 def data_dir(dataset_name):
     """Return --data_dir, or the default of the data set."""
-    defaults = {'cifar100': dataset.CIFAR100_DATA_DIR, 'synthetic': synthetic.DATA_DIR}
-    is_set = not FLAGS['data_dir'].using_default_value
-    return FLAGS.data_dir if is_set else defaults.get(dataset_name, FLAGS.data_dir)
-
-
-def files_dir(dataset_name):
-    """Return the directory of the data files.
-
-    CIFAR-100 has a subdirectory, because --data_dir may also hold CIFAR-10.
-    """
-    path = data_dir(dataset_name)
-    return dataset.files_dir(path, dataset.CIFAR100) if dataset_name == 'cifar100' else path
+    is_default = FLAGS['data_dir'].using_default_value
+    return _DEFAULT_DATA_DIRS[dataset_name] if is_default else FLAGS.data_dir
 
 
 def check_data_dir_exists():
@@ -124,52 +123,54 @@ def dataset_from_flags():
     """Return the Dataset of --dataset; download or generate it if it is missing.
 
     Raises:
-      UserError: the parent of --data_dir does not exist; see also `obtain`.
+      UserError: the parent of --data_dir does not exist; see also `prepared_dataset`.
     """
-    path = os.path.abspath(data_dir(FLAGS.dataset))
-    directories.check_exists(os.path.dirname(path), 'make it, or give another --data_dir')
+    path = data_dir(FLAGS.dataset)
+    absolute = os.path.abspath(path)
+    directories.check_exists(os.path.dirname(absolute), 'make it, or give another --data_dir')
     if not os.path.exists(path):
         # Show a mistyped name.
-        print(f'Creating the directory {path} for the data set')
-    return obtain(FLAGS.dataset, is_explicit=not FLAGS['dataset'].using_default_value)
+        show(f'Creating the directory {absolute} for the data set')
+    if not FLAGS['dataset'].present:
+        with signals.RaiseOnSignal():
+            if preparation.use_copy(path, None, show):
+                return dataset.read(path)
+    return prepared_dataset(FLAGS.dataset)
 
 
-def obtain(dataset_name, is_explicit=True):
-    """Return a Dataset; download or generate it if it is missing.
-
-    Args:
-      dataset_name: 'cifar10', 'cifar100' or 'synthetic'.
-      is_explicit: True rejects an existing data set of another name.
+def prepared_dataset(dataset_name):
+    """Return the Dataset with a name of --dataset; download or generate it if it is missing.
 
     Raises:
-      UserError: the data set cannot be downloaded or written, or does not fit the flags.
+      UserError: it cannot be downloaded or written, or --data_dir holds another one.
     """
-    path = files_dir(dataset_name)
-    is_present = dataset_writer.is_present(dataset.find_files_dir(path))
+    path, published = data_dir(dataset_name), catalog.PUBLISHED.get(dataset_name)
     with signals.RaiseOnSignal():
-        is_present = is_present or not is_explicit and use_copy(path)
-        if is_explicit or not is_present:
-            if dataset_name == 'synthetic':
-                synthetic.maybe_write(path)
-            else:
-                download.obtain(_PUBLISHED[dataset_name], path, alternative='--dataset=synthetic')
-    return dataset.read(path)
+        if published:
+            preparation.prepare(published, path, show, alternative='--dataset=synthetic')
+        else:
+            synthetic.maybe_write(path, progress=show)
+    return dataset.read(dataset.files_dir(path, published))
 
 
-def use_copy(path):
-    """Make the files of a data set in a directory from an archive, or the version for Python.
-
-    Returns:
-      False if there are neither files nor a copy.
+def existing_dataset():
+    """Return the Dataset in --data_dir, which may be made from a copy there.
 
     Raises:
-      UserError: there are only damaged copies, or the files cannot be written.
+      UserError: the directory does not exist, or lacks the published data set of --dataset.
     """
-    found = dataset.find_files_dir(path)
-    if os.path.isdir(found) and not directories.is_empty(found):
-        return True
-    names = [FLAGS.dataset] if FLAGS['dataset'].present else _PUBLISHED
-    return any(download.use_copy(_PUBLISHED[name], path) for name in names if name in _PUBLISHED)
+    path = data_dir(FLAGS.dataset)
+    check_data_dir_exists()
+    published = catalog.PUBLISHED.get(FLAGS.dataset) if FLAGS['dataset'].present else None
+    with signals.RaiseOnSignal():
+        preparation.use_copy(path, published, show)
+    directory = dataset.files_dir(path, published)
+    if published:
+        directories.check_exists(
+            directory,
+            f'download it with `cifar10_dataset.py download --dataset={FLAGS.dataset}`, or leave out --dataset',
+        )
+    return dataset.read(directory)
 
 
 def define_checkpoint():

@@ -11,7 +11,7 @@ import numpy as np
 
 from cifar10 import errors
 from cifar10.data import dataset, dataset_writer, decoding
-from cifar10.data.progress import ProgressBar
+from cifar10.data.progress_lines import ProgressLines
 from cifar10.errors import UserError
 from cifar10.system import directories
 
@@ -23,13 +23,14 @@ _SPLIT_NAME = re.compile(
 )
 
 
-def convert(images_dir, path, num_threads, test_fraction=None, seed=0):
+def convert(images_dir, path, num_threads, progress, test_fraction=None, seed=0):
     """Convert class folders to a data set; return the number of unusable files.
 
     Args:
       images_dir: see `find_images`.
       path: directory of the data set, new or empty.
       num_threads: number of decoding threads.
+      progress: a function of one line of text.
       test_fraction: see `find_images`.
       seed: seed for selecting test images and for shuffling.
 
@@ -41,16 +42,16 @@ def convert(images_dir, path, num_threads, test_fraction=None, seed=0):
     if pathlib.Path(os.path.realpath(images_dir)) in pathlib.Path(os.path.realpath(path)).parents:
         raise UserError(f'{path} is in {images_dir}', 'give a directory outside it')
     class_names, train, test = find_images(images_dir, test_fraction, seed)
-    with dataset_writer.new_dataset(path) as directory:
+    with dataset_writer.new_dataset(path, progress) as directory:
         label_bytes = dataset.label_bytes(len(class_names))
-        failures, progress = [], ProgressBar('Converting', len(train) + len(test))
+        failures, lines = [], ProgressLines(progress, 'Converting', len(train) + len(test))
         for names, examples in [(dataset.TRAIN_FILES, train), (dataset.TEST_FILES, test)]:
             writer = dataset_writer.RecordWriter(directory, names, len(examples), label_bytes)
             labels = np.array([label for _, label in examples])
             for decoded in decoding.decode([path for path, _ in examples], num_threads):
                 writer.write(labels[decoded.indices], decoded.images)
                 failures += decoded.failures
-                progress.advance(len(decoded.indices) + len(decoded.failures))
+                lines.advance(len(decoded.indices) + len(decoded.failures))
         for damaged, reason in failures:
             errors.warn(f'{damaged} is left out: {reason}')
         damaged_paths = {damaged for damaged, _ in failures}

@@ -12,30 +12,26 @@ from typing import NamedTuple, Optional, Sequence
 import numpy as np
 
 from cifar10.config import DEPTH, HEIGHT, NUM_CLASSES, WIDTH
+from cifar10.data import catalog
 from cifar10.errors import UserError
 from cifar10.system import files
 
 IMAGE_BYTES = HEIGHT * WIDTH * DEPTH
-DATA_DIR = '/tmp/cifar10_data'
-CIFAR100_DATA_DIR = '/tmp/cifar100_data'
-CIFAR10_DIRECTORY = 'cifar-10-batches-bin'
-TRAIN_FILES = [f'data_batch_{i}.bin' for i in range(1, 6)]
-TEST_FILES = ['test_batch.bin']
-CLASS_NAMES_FILE = 'batches.meta.txt'
+# Converted and synthetic data sets have the layout of CIFAR-10, too.
+CIFAR10_DIRECTORY = catalog.CIFAR10.directory
+TRAIN_FILES, TEST_FILES = catalog.CIFAR10.train_files, catalog.CIFAR10.test_files
+(CLASS_NAMES_FILE,) = catalog.CIFAR10.names_files
 DATASET_INFO_FILE = 'dataset.json'
 MAX_CLASSES = 256**2  # a label has one byte or two
-CLASS_NAMES = [
-    'airplane',
-    'automobile',
-    'bird',
-    'cat',
-    'deer',
-    'dog',
-    'frog',
-    'horse',
-    'ship',
-    'truck',
-]
+CLASS_NAMES = 'airplane automobile bird cat deer dog frog horse ship truck'.split()
+
+
+def default_data_dir(name):
+    """Return the directory of a published data set if the user names none."""
+    return f'/tmp/{name}_data'
+
+
+DATA_DIR = default_data_dir('cifar10')
 
 
 class DataFile(NamedTuple):
@@ -77,6 +73,11 @@ class Dataset(NamedTuple):
     test: Split
 
     @property
+    def splits(self):
+        """Training and test Split."""
+        return self.train, self.test
+
+    @property
     def class_names(self):
         """Class names in label order; None if unknown."""
         return self.train.class_names
@@ -87,68 +88,37 @@ class Dataset(NamedTuple):
         return self.train.num_classes
 
 
-class DatasetSpec(NamedTuple):
-    """Layout of a published data set."""
-
-    directory: str
-    python_directory: str  # of the version for Python, which becomes `directory`
-    train_files: Sequence[str]
-    test_files: Sequence[str]
-    names_files: Sequence[str]  # first that of the class names; CIFAR-100 also has superclasses
-    num_classes: int
-    label_weights: Sequence[int]  # see Split
-
-
-CIFAR10 = DatasetSpec(
-    CIFAR10_DIRECTORY,
-    'cifar-10-batches-py',
-    TRAIN_FILES,
-    TEST_FILES,
-    [CLASS_NAMES_FILE],
-    NUM_CLASSES,
-    (1,),
-)
-CIFAR100 = DatasetSpec(
-    'cifar-100-binary',
-    'cifar-100-python',
-    ['train.bin'],
-    ['test.bin'],
-    ['fine_label_names.txt', 'coarse_label_names.txt'],
-    100,
-    (0, 1),
-)
-
-
-def files_dir(data_dir=DATA_DIR, dataset_spec=CIFAR10):
-    """Return the directory of the files: `data_dir` or its subdirectory.
+def files_dir(data_dir=DATA_DIR, published=None):
+    """Return the directory of the binary files: `data_dir` or its subdirectory.
 
     An existing subdirectory comes first, then `data_dir` with a data set or the published name.
     The files of a version for Python are beside it.
+
+    Args:
+      data_dir: see `read`.
+      published: a Published data set. Default: the first one that has a directory, else CIFAR-10.
     """
-    if os.path.basename(os.path.abspath(data_dir)) == dataset_spec.python_directory:
-        data_dir = os.path.dirname(os.path.abspath(data_dir))
-    subdirectory = os.path.join(data_dir, dataset_spec.directory)
-    if os.path.isdir(subdirectory):
-        return subdirectory
-    is_itself = os.path.basename(os.path.abspath(data_dir)) == dataset_spec.directory
-    return data_dir if is_itself or _holds_files(data_dir, CIFAR10, CIFAR100) else subdirectory
+    if published is None:
+        found = [files_dir(data_dir, published) for published in catalog.PUBLISHED.values()]
+        return next(filter(os.path.isdir, found), found[0])
+    parent, name = os.path.split(os.path.abspath(data_dir))
+    if published.python and name == published.python.directory:
+        data_dir = parent
+    subdirectory = os.path.join(data_dir, published.directory)
+    is_itself = name == published.directory or _find_published(data_dir)
+    has_info = os.path.lexists(os.path.join(data_dir, DATASET_INFO_FILE))
+    return data_dir if (is_itself or has_info) and not os.path.isdir(subdirectory) else subdirectory
 
 
-def find_files_dir(data_dir):
-    """Return the directory of the data set in `data_dir`; without one, the path for CIFAR-10."""
-    candidates = [files_dir(data_dir), files_dir(data_dir, CIFAR100)]
-    return next(filter(os.path.isdir, candidates), candidates[0])
+def _find_published(directory):
+    """Return the Published data set with most files in a directory, or None."""
 
+    def count(published):
+        paths = [os.path.join(directory, name) for name in published.binary_files]
+        return sum(map(os.path.lexists, paths))
 
-def _holds_files(directory, *kinds):
-    names = [
-        name
-        for dataset_spec in kinds
-        for name in dataset_spec.train_files + dataset_spec.test_files
-    ]
-    return any(
-        os.path.lexists(os.path.join(directory, name)) for name in names + [DATASET_INFO_FILE]
-    )
+    found = max(catalog.PUBLISHED.values(), key=count)
+    return found if count(found) else None
 
 
 def read(data_dir=DATA_DIR):
@@ -166,20 +136,20 @@ def read(data_dir=DATA_DIR):
     """
     if isinstance(data_dir, Dataset):
         return data_dir
-    directory = find_files_dir(data_dir)
-    custom_dataset = data_dir and files.read_json(
+    directory = files_dir(data_dir)
+    own_dataset = data_dir and files.read_json(
         os.path.join(directory, DATASET_INFO_FILE),
         lambda content: _parse_dataset_info(directory, content),
         'restore it, or make the data set again',
     )
-    if custom_dataset:
-        return custom_dataset
-    dataset_spec = CIFAR100 if _holds_files(directory, CIFAR100) else CIFAR10
-    num_classes = dataset_spec.num_classes
-    names = _read_class_names(os.path.join(directory, dataset_spec.names_files[0]), num_classes)
+    if own_dataset:
+        return own_dataset
+    published = _find_published(directory) or catalog.CIFAR10
+    num_classes = published.num_classes
+    names = _read_class_names(os.path.join(directory, published.names_files[0]), num_classes)
     splits = []
-    for file_names in (dataset_spec.train_files, dataset_spec.test_files):
-        splits.append(Split([], num_classes, names, dataset_spec.label_weights))
+    for file_names in (published.train_files, published.test_files):
+        splits.append(Split([], num_classes, names, published.label_weights))
         for name in file_names:
             path, num_examples = os.path.join(directory, name), None
             if os.path.isfile(path):

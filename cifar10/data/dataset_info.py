@@ -117,7 +117,7 @@ def describe(dataset):
 
 
 def write_contact_sheet(dataset, path):
-    """Write the contact sheet of a Dataset to a file, and print the path.
+    """Write the contact sheet of a Dataset to a file; return a line of text about it.
 
     The format is PNG if the name ends in .png, else JPEG.
     """
@@ -126,6 +126,4 @@ def write_contact_sheet(dataset, path):
         content = session.run(encode(contact_sheet(dataset)))
     files.atomic_write(path, content, 'name another file')
     shown = '' if dataset.num_classes <= _MAX_ROWS else f', the first {_MAX_ROWS}'
-    print(
-        f'Contact sheet, one row per class{shown}, training images on the left, test images on the right: {path}'
-    )
+    return f'Contact sheet, one row per class{shown}, training images on the left, test images on the right: {path}'

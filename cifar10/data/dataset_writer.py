@@ -6,18 +6,18 @@ import os
 
 import numpy as np
 
-from cifar10.data import dataset, verification
+from cifar10.data import catalog, dataset, verification
 from cifar10.errors import UserError
 from cifar10.system import directories, files
 
 
-def is_present(data_dir, dataset_spec=dataset.CIFAR10):
-    """Return True if `data_dir` holds a complete data set; see dataset.files_dir.
+def is_present(data_dir, published=None):
+    """Return True if there is a complete data set; the arguments are those of dataset.files_dir.
 
     Raises:
       UserError: files are missing, or the path is not a directory.
     """
-    directory = dataset.files_dir(data_dir, dataset_spec)
+    directory = dataset.files_dir(data_dir, published)
     directories.check_no_file(directory)
     if not os.path.isdir(directory) or directories.is_empty(directory):
         return False
@@ -31,25 +31,30 @@ def is_present(data_dir, dataset_spec=dataset.CIFAR10):
 
 
 @contextlib.contextmanager
-def lock_files_dir(data_dir, dataset_spec=dataset.CIFAR10):
+def lock_files_dir(data_dir, published=catalog.CIFAR10, progress=None):
     """Lock and yield the directory to write; yield None if the data set is present."""
-    if is_present(data_dir, dataset_spec):
+    if is_present(data_dir, published):
         yield None
         return
-    path = dataset.files_dir(data_dir, dataset_spec)
-    with _lock_parent(path):
-        yield None if is_present(data_dir, dataset_spec) else path
+    path = dataset.files_dir(data_dir, published)
+    with _lock_parent(path, progress):
+        # Another process may have written it meanwhile.
+        yield None if is_present(data_dir, published) else path
 
 
 @contextlib.contextmanager
-def new_dataset(path):
+def new_dataset(path, progress=None):
     """Yield a temporary directory for a new data set, as `verified_directory` does.
+
+    Args:
+      path: the new or empty directory.
+      progress: a function of one line of text.
 
     Raises:
       UserError: `path` exists and is not an empty directory, or cannot be written.
     """
     check_new_directory(path)
-    with _lock_parent(path), verified_directory(path) as directory:
+    with _lock_parent(path, progress), verified_directory(path) as directory:
         yield directory
 
 
@@ -65,13 +70,13 @@ def check_new_directory(path):
 
 
 @contextlib.contextmanager
-def _lock_parent(path):
+def _lock_parent(path, progress):
     """Create and lock the parent of `path`; at the end, remove the new directories if empty."""
     parent = os.path.dirname(os.path.abspath(path))
     missing = directories.missing_directories(parent)
     directories.make(parent)
     try:
-        with directories.Lock(parent):
+        with directories.Lock(parent, progress=progress):
             yield
     finally:
         for directory in missing:
@@ -91,8 +96,7 @@ def verified_directory(path):
     try:
         with directories.atomic_directory(path) as directory:
             yield directory
-            found = dataset.read(directory)
-            for split in (found.train, found.test):
+            for split in dataset.read(directory).splits:
                 verification.verify(split)
     except OSError as error:
         raise UserError(
@@ -149,7 +153,7 @@ def write_dataset_info(directory, class_names, origin):
         names.write('\n'.join(class_names) + '\n')
 
 
-def hold_out(source, path, num_examples, seed):
+def hold_out(source, path, num_examples, seed, progress=None):
     """Split the training images of `source` into the training and test images of a new data set.
 
     The new test images serve to choose hyperparameters.
@@ -160,6 +164,7 @@ def hold_out(source, path, num_examples, seed):
       num_examples: number of test images, stratified by class; each class keeps at least one
         training image.
       seed: seed of the random selection.
+      progress: a function of one line of text.
 
     Raises:
       UserError: there are too few images, a file is invalid, or the data set cannot be written.
@@ -167,7 +172,7 @@ def hold_out(source, path, num_examples, seed):
     is_test = _select_held_out(source.train, num_examples, np.random.RandomState(seed))
     names = list(source.class_names or map(str, range(source.num_classes)))
     label_bytes = dataset.label_bytes(len(names))
-    with new_dataset(path) as directory:
+    with new_dataset(path, progress) as directory:
         num_train = len(is_test) - num_examples
         train = RecordWriter(directory, dataset.TRAIN_FILES, num_train, label_bytes)
         test = RecordWriter(directory, dataset.TEST_FILES, num_examples, label_bytes)

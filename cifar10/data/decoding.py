@@ -3,7 +3,6 @@
 Pillow reads the EXIF header, TensorFlow decodes.
 """
 
-import collections
 import concurrent.futures
 import contextlib
 import io
@@ -17,8 +16,7 @@ from cifar10 import errors
 from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.errors import UserError
 
-_CHUNK_FILES = 256  # files per session run
-_CHUNK_BYTES = 1 << 24  # bytes per session run, for large files
+_CHUNK_FILES = 256
 MAX_BYTES = 1 << 28  # per file
 _HEADER_BYTES = 1 << 16  # read first, to detect the file type
 _ORIENTATION = 0x0112  # EXIF tag (CIPA DC-008)
@@ -31,13 +29,6 @@ class DecodedImages(NamedTuple):
     images: np.ndarray  # uint8 [n, 3, 32, 32]
     indices: Sequence[int]  # indices of their files
     failures: Sequence[Tuple[str, str]]  # (path, reason) of the other files
-
-
-class _ImageFile(NamedTuple):
-    index: int  # in `paths`
-    path: str
-    content: bytes
-    orientation: int  # EXIF
 
 
 def decode(paths, num_threads, read_file=None):
@@ -57,47 +48,37 @@ def decode(paths, num_threads, read_file=None):
       UserError: Pillow is missing.
     """
     _import_pillow()
-    with tf.Graph().as_default() as graph:
-        contents = tf.placeholder(tf.string, [None])
-        images = decode_and_resize(contents)
-    config = tf.ConfigProto(
-        intra_op_parallelism_threads=1, inter_op_parallelism_threads=num_threads
-    )
+    config = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
     config.graph_options.rewrite_options.disable_meta_optimizer = True  # no gain here
-    pending = collections.deque()
-    with contextlib.closing(
-        tf.Session(graph=graph, config=config)
-    ) as session, concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
-        decode_fn = session.make_callable(images, [contents])
-        for chunk, failures in _read_chunks(paths, read_file or read):
-            pending.append(pool.submit(_decode_chunk, decode_fn, chunk, failures))
-            if len(pending) > 2 * num_threads:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
+    with tf.Graph().as_default(), tf.device('/cpu:0'):
+        content = tf.placeholder(tf.string, [])
+        image = _decode_and_resize_one(content)
+        session = tf.Session(config=config)
+    with contextlib.closing(session), concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
+        decode_fn = session.make_callable(image, [content])
 
-
-def _decode_chunk(decode_fn, chunk, failures):
-    """Return the DecodedImages of a chunk; `decode_fn` maps file contents to images."""
-    try:
-        images = list(decode_fn([image_file.content for image_file in chunk]))
-    except tf.errors.OpError:  # A file is damaged: decode one by one.
-        images, intact_files = [], []
-        for image_file in chunk:
+        def decode_file(path):
+            """Return the image or None, and the reason."""
             try:
-                images += list(decode_fn([image_file.content]))
-                intact_files.append(image_file)
+                file_content, orientation = (read_file or read)(path)
+                return _rotate(decode_fn(file_content), orientation), None
             except tf.errors.OpError as error:
-                reason = f'the image is damaged or incomplete ({errors.reason(error)})'
-                failures.append((image_file.path, reason))
-        chunk = intact_files
-    upright = [_rotate(image, image_file.orientation) for image, image_file in zip(images, chunk)]
-    shape = -1, DEPTH, HEIGHT, WIDTH
-    return DecodedImages(
-        np.array(upright, np.uint8).reshape(shape),
-        [image_file.index for image_file in chunk],
-        failures,
-    )
+                return None, f'the image is damaged or incomplete ({errors.reason(error)})'
+            except (UserError, OSError) as error:
+                return None, getattr(error, 'strerror', None) or str(error)
+
+        for start in range(0, len(paths), _CHUNK_FILES):
+            chunk = paths[start : start + _CHUNK_FILES]
+            with warnings.catch_warnings():
+                warnings.simplefilter('ignore')  # Pillow warns of damaged EXIF data.
+                results = list(pool.map(decode_file, chunk))
+            indices = [i for i, (image, _) in enumerate(results) if image is not None]
+            images = np.array([results[i][0] for i in indices], np.uint8)
+            yield DecodedImages(
+                images.reshape(-1, DEPTH, HEIGHT, WIDTH),
+                [start + i for i in indices],
+                [(path, reason) for path, (_, reason) in zip(chunk, results) if reason],
+            )
 
 
 def _rotate(image, orientation):
@@ -109,24 +90,6 @@ def _rotate(image, orientation):
     picture = Image.fromarray(image.transpose(1, 2, 0))
     picture.getexif()[_ORIENTATION] = orientation
     return np.asarray(ImageOps.exif_transpose(picture)).transpose(2, 0, 1)
-
-
-def _read_chunks(paths, read_file):
-    """Yield (list of _ImageFile, failures) of consecutive files.
-
-    Only one thread reads, because several would wait for the GIL.
-    """
-    chunk, failures, num_bytes = [], [], 0
-    for index, path in enumerate(paths):
-        try:
-            chunk.append(_ImageFile(index, path, *read_file(path)))
-            num_bytes += len(chunk[-1].content)
-        except (UserError, OSError) as error:
-            failures.append((path, getattr(error, 'strerror', None) or str(error)))
-        if len(chunk) + len(failures) == _CHUNK_FILES or num_bytes >= _CHUNK_BYTES:
-            yield chunk, failures
-            chunk, failures, num_bytes = [], [], 0
-    yield chunk, failures
 
 
 def read(path):
@@ -156,8 +119,7 @@ def read_stream(stream):
     orientation = 1
     # Only EXIF data needs Pillow, which is slower than the decoder for small files.
     if content.startswith(_JPEG) and b'Exif\0\0' in content:
-        with warnings.catch_warnings(), contextlib.suppress(Exception):
-            warnings.simplefilter('ignore')  # because of damaged EXIF data
+        with contextlib.suppress(Exception):  # the EXIF data are damaged
             image = _import_pillow().open(io.BytesIO(content))
             orientation = image.getexif()[_ORIENTATION]
     return content, orientation
@@ -180,11 +142,11 @@ def decode_and_resize(contents):
     file is damaged or of another type. Exported models use the same graph and get the same pixels.
     """
     with tf.device('/cpu:0'):
-        return tf.map_fn(
-            lambda content: center_crop_and_resize(_decode_image(content)[None])[0],
-            contents,
-            tf.uint8,
-        )
+        return tf.map_fn(_decode_and_resize_one, contents, tf.uint8)
+
+
+def _decode_and_resize_one(content):
+    return center_crop_and_resize(_decode_image(content)[None])[0]
 
 
 def _decode_image(content):

@@ -1,189 +1,166 @@
-"""Published data sets on disk: from an archive, another program's copy, or a host."""
+"""Download of an archive from the first of its hosts that sends it.
 
-import glob
+A host that sends an error, nothing for ten seconds, or too slowly is left for the next one. The
+bytes on disk stay, and the next request for the same archive asks for the rest.
+"""
+
+import contextlib
+import datetime
 import os
+import time
+
+from six.moves import http_client, urllib
 
 from cifar10 import errors
-from cifar10.data import dataset, dataset_writer, published, transport
+from cifar10.data.progress_lines import ProgressLines
 from cifar10.errors import UserError
+from cifar10.system import files
 
-DATA_URL = 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz'  # as in the books
-# Directories of torchvision, Keras, TensorFlow Datasets (two layouts) and the books.
-_USUAL_PLACES = (
-    'data',
-    '~/.keras/datasets',
-    '~/tensorflow_datasets/downloads',
-    '~/tensorflow_datasets/downloads/*',
-    dataset.DATA_DIR,
-    dataset.CIFAR100_DATA_DIR,
-)
+_CHUNK_BYTES = 1 << 18
+_TIMEOUT_SECS = 10  # to connect, and between two chunks
+_TRIAL_SECS = 5  # between two measurements of the rate
+_MAX_SECS_LEFT = 600  # A host that needs longer is left once for the others.
+_USUAL_BYTES = 170000000  # of an archive whose length a host does not tell
 
 
-def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=None, md5=None):
-    """Write CIFAR-10 to cifar-10-batches-bin, unless the files exist; see `obtain`.
+class _Host:
+    """A URL of an archive, and what the last connection has shown."""
 
-    Args:
-      data_dir: cifar-10-batches-bin or its parent. Another data set in this directory is kept.
-      data_url: URL of the archive. Default: the hosts in cifar10.data.published.
-      md5: hexadecimal MD5 of the archive at `data_url`. Default: the published one.
-
-    Raises:
-      UserError: see `obtain`.
-    """
-    source = published.CIFAR10
-    if md5:
-        archive = published.archive_of_url(source, data_url or DATA_URL)
-        source = source._replace(archives=[archive._replace(md5=md5.lower())], sha1={})
-    obtain(source, data_dir, data_url)
+    def __init__(self, url, archive, directory):
+        self.url, self.archive = url, archive
+        self.name = (url.split('/')[2] if '://' in url else '') or url
+        self.part = os.path.join(directory, archive.name + '.part')
+        self.num_received = 0  # bytes that were not on disk
+        self.rate = 0  # bytes per second
+        self.failure = None  # text
 
 
-def obtain(source, data_dir, data_url=None, alternative='the synthetic data set'):
-    """Write the binary files of a Published data set, unless they exist.
-
-    They are made from the first of: an archive or the version for Python beside them, a verified
-    copy of another program, a download.
+def download_archive(archives, directory, progress):
+    """Download one of several archives with the same content.
 
     Args:
-      source: the Published data set.
-      data_dir: the directory of the files, or its parent.
-      data_url: URL of an archive. With it, no other host and no copy of a program is used.
-      alternative: another data set, for the message about a failed download.
-
-    Raises:
-      UserError: no host sends the archive, a copy beside the files is damaged, or some of the files
-        are missing.
-    """
-    with dataset_writer.lock_files_dir(data_dir, source.spec) as directory:
-        if directory is None or _use_copy_beside(source, directory):
-            return
-        copies = [] if data_url else _copies_of_programs(source)
-        is_made, damage = _use_first(source, copies, directory, is_published=True)
-        if is_made:
-            return
-        parent = _parent(directory)
-        try:
-            transport.Download(source, parent, [data_url] if data_url else source.urls).run()
-        except ConnectionError as error:
-            names = ' or '.join(archive.name for archive in source.archives)
-            remedies = ['check the network' + (', or leave out {data_url}' if data_url else '')]
-            remedies += [f'replace the copy that was found: {damage}'] if damage else []
-            remedies += [f'put {names} into {parent}', f'or use {alternative}']
-            raise UserError(f'Cannot download {error}', '; '.join(remedies), 'data_url')
-        _use_copy_beside(source, directory)
-
-
-def use_copy(source, data_dir):
-    """Make the binary files from a copy beside them, unless they exist.
-
-    Args:
-      source: the Published data set.
-      data_dir: the directory of the files, or its parent.
+      archives: Archives of the catalog.
+      directory: the directory to write to; the caller holds the lock of it.
+      progress: a function of one line of text.
 
     Returns:
-      False if there is no copy.
+      The path of the archive.
 
     Raises:
-      UserError: there are only damaged copies, or some of the files are missing.
+      ConnectionError: no host sends an archive; the message has the first host and its failure.
+      UserError: a file cannot be written.
     """
-    if not _find_copies(source, _parent(dataset.files_dir(data_dir, source.spec))):
-        return False
-    with dataset_writer.lock_files_dir(data_dir, source.spec) as directory:
-        return directory is None or _use_copy_beside(source, directory)
+    all_hosts = [_Host(url, archive, directory) for archive in archives for url in archive.urls]
+    hosts, may_leave = all_hosts, len(all_hosts) > 1
+    while hosts:
+        for host in hosts:
+            progress(f'Downloading {host.archive.name} from {host.name}')
+            try:
+                path = _download_from(host, archives, may_leave, progress)
+            except (OSError, ValueError, http_client.HTTPException) as error:
+                # Without a code, an error of urllib hides the one of the system.
+                reason = getattr(error, 'reason', error) if not hasattr(error, 'code') else error
+                host.failure = errors.escape_unprintable(str(reason))  # from the network
+                progress(f'{host.name}: {host.failure}')
+                continue
+            for other in all_hosts:
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(other.part)
+            return path
+        # Hosts that have sent something are worth another connection, the fastest one first.
+        hosts = sorted((host for host in hosts if host.num_received), key=lambda host: -host.rate)
+        may_leave = False
+    others = f' or {len(all_hosts) - 1} other hosts' if len(all_hosts) > 1 else ''
+    is_partial = any(os.path.exists(host.part) for host in all_hosts)
+    hint = '; the next start resumes the download' if is_partial else ''
+    raise ConnectionError(f'{all_hosts[0].url} ({all_hosts[0].failure}){others}{hint}')
 
 
-def _parent(directory):
-    return os.path.dirname(os.path.abspath(directory))
-
-
-def _use_copy_beside(source, directory):
-    copies = _find_copies(source, _parent(directory))
-    if copies and not os.access(_parent(directory), os.W_OK):
-        raise UserError(
-            f'The binary files of {copies[0]} cannot be written to {_parent(directory)}',
-            f'write them elsewhere with `cifar10_dataset.py convert {copies[0]} OUT`, and give OUT as the directory',
-        )
-    is_made, damage = _use_first(source, copies, directory)
-    if damage and not is_made:
-        raise UserError(str(damage), 'delete it or replace it by a good copy')
-    return is_made
-
-
-def _use_first(source, copies, directory, is_published=False):
-    """Make the files from the first usable copy.
-
-    Args:
-      source: the Published data set.
-      copies: paths of archives, or of directories with the files of one version.
-      directory: the new directory.
-      is_published: True to reject other files than the published ones; False to warn of them.
-
-    Returns:
-      True if a copy is usable, and the DamagedError of the first damaged one or None.
+def _download_from(host, archives, may_leave, progress):
+    """Download an archive from one host; return the path.
 
     Raises:
-      UserError: the directory cannot be written.
+      OSError, ValueError, http_client.HTTPException: the host sends no archive, or would need too
+        long and `may_leave` is True.
     """
-    damage = None
-    for path in copies:
-        print(f'Making {directory} from {path}', flush=True)
-        try:
-            with dataset_writer.verified_directory(directory) as new:
-                _write_files(source, path, new, is_published)
-            return True, damage
-        except published.DamagedError as error:
-            damage = damage or error
-            if is_published:
-                errors.warn(f'{error}; it is not used')
-    return False, damage
+    is_resumed = os.path.exists(host.part)
+    _receive(host, may_leave, progress)
+    md5 = files.digest(host.part, 'md5')
+    for archive in archives:
+        if archive.md5 == md5:
+            path = os.path.join(os.path.dirname(host.part), archive.name)
+            os.replace(host.part, path)
+            return path
+    os.remove(host.part)
+    if is_resumed:
+        progress('The earlier part was of another file: starting again')
+        return _download_from(host, archives, may_leave, progress)
+    host.num_received = 0
+    raise ValueError(f'it is not the published archive (its MD5 is {md5}, not {host.archive.md5})')
 
 
-def _write_files(source, path, directory, is_published=False):
-    published.write_files(source, path, directory)
-    difference = published.difference(source, directory)
-    if difference:
-        message = f'{path} is not the published {source.name}: {difference}'
-        if is_published:
-            raise published.DamagedError(message)
-        errors.warn(message)
-
-
-def _find_copies(source, place):
-    """Return the directories with the version for Python, and the archives, in a directory."""
-    # Keras adds -target, or for an archive .tar.gz or -target_archive.
-    found = sorted(glob.glob(os.path.join(glob.escape(place), source.spec.python_directory + '*')))
-    paths = []
-    for path in [place] + found:
-        both = path, os.path.join(path, source.spec.python_directory)
-        paths += [directory for directory in both if published.holds_files(source, directory)]
-    paths += [os.path.join(place, archive.name) for archive in source.archives]
-    paths += [path for path in found if path.endswith(('.tar.gz', '_archive'))]
-    return [path for path in dict.fromkeys(paths) if os.path.exists(path)]
-
-
-def _copies_of_programs(source):
-    """Return the paths of copies of other programs."""
-    copies = []
-    for name in _USUAL_PLACES:
-        path = os.path.expanduser(name)
-        places = glob.glob(glob.escape(path[:-1]) + '*') if path.endswith('*') else [path]
-        for place in places:
-            copies += _find_copies(source, place)
-            binary_files = os.path.join(place, source.spec.directory)
-            copies += [binary_files] if published.holds_files(source, binary_files) else []
-            for archive in source.archives:  # TensorFlow Datasets adds the host and a checksum.
-                stem = archive.name[: -len('.tar.gz')]
-                copies += glob.glob(os.path.join(glob.escape(place), f'*{stem}*.tar.gz'))
-    return list(dict.fromkeys(copies))
-
-
-def convert(source, path, out):
-    """Write the binary files of a copy of a Published data set to the new directory `out`.
-
-    Raises:
-      UserError: the copy is damaged, or `out` exists or cannot be written.
-    """
+def _receive(host, may_leave, progress):
+    """Append the missing bytes to the partial file; see `_download_from`."""
+    num_done = os.path.getsize(host.part) if os.path.exists(host.part) else 0
+    host.num_received, start, num_measured = 0, time.monotonic(), 0
+    headers = {'Range': f'bytes={num_done}-'} if num_done else {}
     try:
-        with dataset_writer.new_dataset(out) as directory:
-            _write_files(source, path, directory)
-    except published.DamagedError as error:
-        raise UserError(str(error), 'replace it by a good copy')
+        request = urllib.request.Request(host.url, headers=headers)
+        response = urllib.request.urlopen(request, timeout=_TIMEOUT_SECS)
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and num_done:
+            return  # The file is complete or too long. Its MD5 decides.
+        raise
+    with response, _open_part(host.part) as part:
+        # A server without support for ranges sends everything again.
+        num_to_skip = 0 if response.getcode() == 206 else num_done
+        num_done -= num_to_skip
+        length = response.headers.get('Content-Length')
+        num_bytes = num_done + int(length or _USUAL_BYTES)
+        lines = ProgressLines(
+            progress, 'Downloading', max(num_bytes // 1000, 1), 'kB', done=num_done // 1000
+        )
+        # read1, because read would lose the bytes before a stall
+        for chunk in iter(lambda: response.read1(_CHUNK_BYTES), b''):
+            new = chunk[num_to_skip:]
+            num_to_skip -= len(chunk) - len(new)
+            _append(part, new)
+            host.num_received += len(new)
+            num_before, num_done = num_done, num_done + len(chunk)
+            lines.advance(num_done // 1000 - num_before // 1000)
+            num_measured += len(chunk)
+            seconds = max(time.monotonic() - start, 1e-3)
+            host.rate = num_measured / seconds
+            if seconds >= _TRIAL_SECS:
+                seconds_left = round((num_bytes - num_done) / host.rate)
+                if may_leave and seconds_left > _MAX_SECS_LEFT:
+                    left = datetime.timedelta(seconds=seconds_left)
+                    raise ConnectionError(f'slow ({host.rate / 1000:.0f} kB/s, {left} left)')
+                start, num_measured = time.monotonic(), 0
+    if num_to_skip:
+        raise ValueError(
+            f'the file on the server is shorter than {host.part}: delete the partial file if the server is right'
+        )
+    if length and num_done < num_bytes:
+        raise ConnectionError(f'closed after {num_done} of {num_bytes} bytes')
+
+
+def _open_part(path):
+    try:
+        return open(path, 'ab', buffering=0)  # An error must come from `_append`.
+    except OSError as error:
+        raise UserError(
+            f'Cannot write {path} ({error.strerror})',
+            'make room there, make the directory writable, or give another one',
+        )
+
+
+def _append(part, content):
+    try:
+        while content:
+            content = content[part.write(content) :]
+    except OSError as error:
+        raise UserError(
+            f'Cannot write {part.name} ({error.strerror})',
+            'make room there; the next start resumes the download',
+        )

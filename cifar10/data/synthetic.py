@@ -70,19 +70,21 @@ def draw_records(count, rng):
     return rows
 
 
-def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
+def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0, progress=print):
     """Write the data set to data_dir/cifar-10-batches-bin, unless it exists.
 
     Args:
       data_dir: cifar-10-batches-bin or its parent.
       records_per_file: examples per file: five training files and the test file.
       seed: seed of the images.
+      progress: a function of one line of text.
 
     Raises:
       UserError: the directory holds another data set.
     """
-    with dataset_writer.lock_files_dir(data_dir) as path:
+    with dataset_writer.lock_files_dir(data_dir, progress=progress) as path:
         if path is not None:
+            progress(f'Writing the synthetic data set to {path}')
             _write(path, records_per_file, seed)
         elif dataset.read(data_dir).class_names != CLASS_NAMES:
             raise UserError(
@@ -93,7 +95,6 @@ def maybe_write(data_dir=DATA_DIR, records_per_file=10000, seed=0):
 
 
 def _write(path, records_per_file, seed):
-    print(f'Writing the synthetic data set to {path}')
     with dataset_writer.verified_directory(path) as directory:
         for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
             draw_records(records_per_file, np.random.default_rng([seed, index])).tofile(

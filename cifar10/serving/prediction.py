@@ -1,6 +1,7 @@
 """Prediction of image files with a checkpoint or an exported model."""
 
 import csv
+import functools
 import io
 import json
 import os
@@ -13,7 +14,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import errors, evaluation
 from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.data import decoding
-from cifar10.data.progress import ProgressBar
+from cifar10.data.progress_lines import ProgressLines
 from cifar10.errors import UserError
 from cifar10.serving import export
 from cifar10.system import machine
@@ -88,7 +89,8 @@ def predict(paths, predictor, class_names, top_k, failures):
     """
     # On a terminal, the printed predictions show the progress.
     is_shown = len(paths) >= _MIN_FILES_FOR_PROGRESS and not sys.stdout.isatty()
-    progress = ProgressBar('Predicting', len(paths), stream=sys.stderr) if is_shown else None
+    show = functools.partial(print, file=sys.stderr, flush=True)
+    progress = ProgressLines(show, 'Predicting', len(paths)) if is_shown else None
     for decoded in decoding.decode(paths, machine.num_cores(), _read):
         probabilities = predictor(decoded.images) if decoded.indices else []
         predictions = []

@@ -173,7 +173,7 @@ def _obtain(directory, name, source_url):
     if source_url:
         urllib.request.urlretrieve(source_url + name, path)
     else:
-        downloads.fetch(downloads.mnist_file(name), path)
+        downloads.fetch(downloads.MNIST[name], path)
     return path
 
 

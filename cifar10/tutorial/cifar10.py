@@ -26,7 +26,7 @@ from cifar10.config import (  # noqa: F401 (programs use them)
     NUM_EPOCHS_PER_DECAY,
     RunLength,
 )
-from cifar10.data import download
+from cifar10.data import preparation
 from cifar10.tutorial import cifar10_input, train as train_lib
 
 FLAGS = tf.app.flags.FLAGS
@@ -57,7 +57,7 @@ NUM_CLASSES = cifar10_input.NUM_CLASSES
 NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN = cifar10_input.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
 NUM_EXAMPLES_PER_EPOCH_FOR_EVAL = cifar10_input.NUM_EXAMPLES_PER_EPOCH_FOR_EVAL
 TOWER_NAME = multi_gpu.TOWER_NAME
-DATA_URL = download.DATA_URL
+DATA_URL = 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz'
 
 _INITIAL = dict(globals())
 
@@ -117,12 +117,12 @@ def _variable_with_weight_decay(name, shape, stddev, wd):
 
 
 def maybe_download_and_extract():
-    """Download CIFAR-10 to --data_dir if it is missing; see cifar10.data.download.
+    """Download CIFAR-10 to --data_dir if it is missing; see cifar10.data.preparation.
 
     A DATA_URL that the program has changed is the only host.
     """
-    url = None if DATA_URL == download.DATA_URL else DATA_URL
-    download.maybe_download_and_extract(_flag('data_dir'), url)
+    url = None if _INITIAL['DATA_URL'] == DATA_URL else DATA_URL
+    preparation.maybe_download_and_extract(_flag('data_dir'), url)
 
 
 def distorted_inputs(data_dir=None, batch_size=None):

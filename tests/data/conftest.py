@@ -1,4 +1,4 @@
-"""Small archives in both formats, and their download from a test server."""
+"""Small archives of both versions of CIFAR-10."""
 
 import hashlib
 import io
@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 from cifar10.cli import data_flags
-from cifar10.data import dataset, download, published, transport
+from cifar10.data import catalog, copies, dataset
 from tests.helpers import programs, python_files
-from tests.helpers.download_server import Server
 
 
 @pytest.fixture(autouse=True)
 def no_copies(monkeypatch):
-    """The home directory may have copies of the data."""
-    monkeypatch.setattr(download, '_USUAL_PLACES', ())
+    """The computer may have copies of the data."""
+    monkeypatch.setattr(copies, 'find_of_programs', lambda published: [])
 
 
 @pytest.fixture(scope='session')
@@ -27,12 +26,12 @@ def versions(tmp_path_factory):
     parent = tmp_path_factory.mktemp('versions')
     directory = parent / dataset.CIFAR10_DIRECTORY
     directory.mkdir()
-    for index, name in enumerate(dataset.TRAIN_FILES + dataset.TEST_FILES):
+    for index, name in enumerate(catalog.CIFAR10.binary_files):
         rows = np.random.RandomState(index).randint(0, 256, [40, 3073]).astype(np.uint8)
         rows[:, 0] = np.arange(40) % 10
         rows.tofile(str(directory / name))
     (directory / dataset.CLASS_NAMES_FILE).write_text('\n'.join(dataset.CLASS_NAMES) + '\n')
-    python_files.write(directory, parent / published.CIFAR10.spec.python_directory)
+    python_files.write(directory, parent / catalog.CIFAR10.python.directory)
     return parent
 
 
@@ -46,43 +45,27 @@ def _archive(versions, name):
 @pytest.fixture(scope='session')
 def archive(versions):
     """Bytes of the binary archive."""
-    return _archive(versions, published.CIFAR10.spec.directory)
+    return _archive(versions, catalog.CIFAR10.directory)
 
 
 @pytest.fixture(scope='session')
 def python_archive(versions):
     """Bytes of the archive for Python."""
-    return _archive(versions, published.CIFAR10.spec.python_directory)
+    return _archive(versions, catalog.CIFAR10.python.directory)
 
 
 @pytest.fixture
 def small(archive, python_archive, versions):
-    """A Published data set with the small archives, without hosts."""
+    """The Published data set of the small archives, without hosts."""
     archives = [
-        known._replace(md5=hashlib.md5(content).hexdigest())
-        for known, content in zip(published.CIFAR10.archives, [archive, python_archive])
+        known._replace(md5=hashlib.md5(content).hexdigest(), urls=[])
+        for known, content in zip(catalog.CIFAR10.archives, [python_archive, archive])
     ]
     sha1 = {
         name: hashlib.sha1((versions / dataset.CIFAR10_DIRECTORY / name).read_bytes()).hexdigest()
-        for name in dataset.TRAIN_FILES + dataset.TEST_FILES
+        for name in catalog.CIFAR10.binary_files
     }
-    return published.CIFAR10._replace(archives=archives, urls=[], sha1=sha1)
-
-
-@pytest.fixture
-def fetch(tmp_path, small, archive, monkeypatch):
-    """fetch(*faults) downloads from a server with these faults, and returns the server."""
-    monkeypatch.setattr(transport, '_RETRY_SECS', 0)
-    servers = []
-
-    def start(*faults):
-        servers.append(Server(archive, list(faults)))
-        download.obtain(small, str(tmp_path), servers[-1].url)
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.close()
+    return catalog.CIFAR10._replace(archives=archives, sha1=sha1)
 
 
 @pytest.fixture

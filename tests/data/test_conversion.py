@@ -135,7 +135,7 @@ def test_a_folder_that_cannot_be_read(tmp_path, monkeypatch):
 def test_every_image_is_there_once_with_its_label(tmp_path, capsys):
     top = pictures.write(tmp_path / 'photos', ['b', 'a', 'c d'], 20, size=(40, 50))
     out = str(tmp_path / 'out')
-    assert convert(top, out, 2, 0.25, 3) == 0
+    assert convert(top, out, 2, print, 0.25, 3) == 0
     found = dataset.read(out)
     assert (found.class_names, found.directory) == (['a', 'b', 'c d'], out)
     parts = [oracle.read_records(split.paths) for split in (found.train, found.test)]
@@ -159,7 +159,7 @@ def test_every_image_is_there_once_with_its_label(tmp_path, capsys):
 def test_dataset_json(tmp_path):
     out = tmp_path / 'out'
     top = pictures.write(tmp_path / 'photos', ['no', 'yes'], 37)
-    assert convert(top, str(out), 2) == 0
+    assert convert(top, str(out), 2, print) == 0
     said = json.loads((out / 'dataset.json').read_text())
     assert said['classes'] == ['no', 'yes'] and said['label_bytes'] == 1
     assert said['origin'] == f'{top}, converted with seed=0'
@@ -176,7 +176,7 @@ def test_dataset_json(tmp_path):
 def test_a_repetition_gives_the_same_bytes(tmp_path):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 10)
     for name, seed, threads in [('first', 1, 1), ('second', 1, 3), ('third', 2, 2)]:
-        convert(top, str(tmp_path / name), threads, seed=seed)
+        convert(top, str(tmp_path / name), threads, print, seed=seed)
     first, second, third = (
         [(tmp_path / name / data).read_bytes() for data in dataset.TRAIN_FILES]
         for name in ('first', 'second', 'third')
@@ -191,7 +191,7 @@ def test_two_label_bytes_for_many_classes(tmp_path):
         for j in range(2):
             picture = Image.new('RGB', (32, 32), (i % 256, i // 256, j))
             picture.save(str(folder / (f'{j}.bmp')))
-    convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), 2)
+    convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), 2, print)
     found = dataset.read(str(tmp_path / 'out'))
     for split in (found.train, found.test):
         assert split.record_bytes == 3074
@@ -210,7 +210,7 @@ def _damage(top, *paths):
 def test_damaged_files_are_left_out(tmp_path):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 4)
     _damage(top, 'a/3.png', 'b/2.png')
-    assert convert(top, str(tmp_path / 'out'), 2) == 2
+    assert convert(top, str(tmp_path / 'out'), 2, print) == 2
     found = dataset.read(str(tmp_path / 'out'))
     assert verification.verify(found.train) + verification.verify(found.test) == 6
 
@@ -227,7 +227,7 @@ def test_too_many_damaged_files(tmp_path, damaged, complaint):
         pictures.write(tmp_path / 'photos' / part, ['a', 'b'], 1)
     _damage(str(tmp_path / 'photos'), *damaged)
     with messages.raises(complaint):
-        convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), 2)
+        convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), 2, print)
     assert os.listdir(str(tmp_path)) == ['photos']
 
 
@@ -236,9 +236,9 @@ def test_not_among_the_images(tmp_path):
     (tmp_path / 'link').symlink_to('photos')
     for out in ('photos/a/new/out', 'link/out'):
         with messages.raises(f'/out is in {top}: give a directory outside it'):
-            convert(top, str(tmp_path / out), 2)
+            convert(top, str(tmp_path / out), 2, print)
     assert sorted(os.listdir(top)) == ['a', 'b']
-    convert(top, str(tmp_path / 'photos_out'), 2)
+    convert(top, str(tmp_path / 'photos_out'), 2, print)
 
 
 def test_existing_paths_are_not_replaced(tmp_path):
@@ -250,9 +250,9 @@ def test_existing_paths_are_not_replaced(tmp_path):
     for name in ('full', 'file', 'link'):
         path = str(tmp_path / name)
         with messages.raises(f'^{path} exists: give the name of a new '):
-            convert(top, path, 2)
+            convert(top, path, 2, print)
     with messages.raises('^The name of the new directory is empty: give a name$'):
-        convert(top, '', 2)
+        convert(top, '', 2, print)
     (tmp_path / 'empty').mkdir()
-    convert(top, str(tmp_path / 'empty') + os.sep, 2)
+    convert(top, str(tmp_path / 'empty') + os.sep, 2, print)
     assert verification.verify(dataset.read(str(tmp_path / 'empty')).train) == 4

@@ -1,32 +1,24 @@
 """Archives, and directories of other programs, instead of a download."""
 
-import hashlib
 import os
 import shutil
 
 import pytest
 
 import cifar10
-from cifar10.cli import data_flags
-from cifar10.data import dataset, dataset_writer, download, published, transport
+from cifar10.data import catalog, copies, dataset, dataset_writer, preparation
 from tests.helpers import data_sets, messages, programs, python_files
 
-SPEC = published.CIFAR10.spec
-BINARY, PYTHON = (archive.name for archive in published.CIFAR10.archives)
+DIRECTORY, PYTHON_DIRECTORY = catalog.CIFAR10.directory, catalog.CIFAR10.python.directory
+PYTHON, BINARY = (archive.name for archive in catalog.CIFAR10.archives)
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """An empty home directory and an empty working directory; the usual places are searched."""
     monkeypatch.undo()  # no_copies
-    monkeypatch.setattr(transport, '_RETRY_SECS', 0)
-    monkeypatch.setattr(dataset, 'DATA_DIR', str(tmp_path / 'cifar10_data'))
-    places = [
-        str(tmp_path / 'cifar10_data') if place == '/tmp/cifar10_data' else place
-        for place in download._USUAL_PLACES
-        if place != '/tmp/cifar100_data'
-    ]
-    monkeypatch.setattr(download, '_USUAL_PLACES', places)
+    places = [place for place in copies._PLACES if not place.startswith('/tmp/')]
+    monkeypatch.setattr(copies, '_PLACES', places + [str(tmp_path / 'cifar10_data')])
     monkeypatch.setenv('HOME', str(tmp_path / 'home[1]'))  # no pattern
     (tmp_path / 'cwd').mkdir()
     monkeypatch.chdir(str(tmp_path / 'cwd'))
@@ -34,9 +26,9 @@ def home(tmp_path, monkeypatch):
 
 
 def _assert_same(directory, versions):
-    for name in os.listdir(str(versions / SPEC.directory)):
-        expected = (versions / SPEC.directory / name).read_bytes()
-        assert (directory / SPEC.directory / name).read_bytes() == expected
+    for name in os.listdir(str(versions / DIRECTORY)):
+        expected = (versions / DIRECTORY / name).read_bytes()
+        assert (directory / DIRECTORY / name).read_bytes() == expected
 
 
 def _snapshot(directory):
@@ -49,17 +41,17 @@ def _snapshot(directory):
 
 # Directory, name: as the programs leave them.
 PYTHON_PLACES = [
-    ('cwd/data', SPEC.python_directory),  # torchvision
-    ('home[1]/.keras/datasets', SPEC.python_directory),  # Keras 2
+    ('cwd/data', PYTHON_DIRECTORY),  # torchvision
+    ('home[1]/.keras/datasets', PYTHON_DIRECTORY),  # Keras 2
     (
         'home[1]/.keras/datasets',
-        f'{SPEC.python_directory}-target/{SPEC.python_directory}',
+        f'{PYTHON_DIRECTORY}-target/{PYTHON_DIRECTORY}',
     ),  # Keras 3
 ]
 ARCHIVE_PLACES = [
     ('cwd/data', PYTHON),
-    ('home[1]/.keras/datasets', f'{SPEC.python_directory}.tar.gz'),
-    ('home[1]/.keras/datasets', f'{SPEC.python_directory}-target_archive'),
+    ('home[1]/.keras/datasets', f'{PYTHON_DIRECTORY}.tar.gz'),
+    ('home[1]/.keras/datasets', f'{PYTHON_DIRECTORY}-target_archive'),
     (
         'home[1]/tensorflow_datasets/downloads',
         'cs.toronto.edu_kriz_cifar-10-binaryxKOMUKG8XzocVTfyFVq51o-fJese2Nnd2j2ymlm8od0.tar.gz',
@@ -71,17 +63,17 @@ ARCHIVE_PLACES = [
 ]
 
 
-@pytest.mark.parametrize('place, name', PYTHON_PLACES + [('cifar10_data', SPEC.directory)])
+@pytest.mark.parametrize('place, name', PYTHON_PLACES + [('cifar10_data', DIRECTORY)])
 def test_a_directory_of_another_program(home, small, versions, tmp_path, capsys, place, name):
     path = tmp_path / place / name
     shutil.copytree(str(versions / os.path.basename(name)), str(path))
     before = _snapshot(path)
-    download.obtain(small, str(tmp_path / 'data'))
+    preparation.prepare(small, str(tmp_path / 'data'), print)
     _assert_same(tmp_path / 'data', versions)
     shown = os.path.join('data', name) if place == 'cwd/data' else path
-    line = f'Making {tmp_path}/data/{SPEC.directory} from {shown}\n'
+    line = f'Making {tmp_path}/data/{DIRECTORY} from {shown}\n'
     assert capsys.readouterr() == (line, '')
-    assert _snapshot(path) == before and os.listdir(str(tmp_path / 'data')) == [SPEC.directory]
+    assert _snapshot(path) == before and os.listdir(str(tmp_path / 'data')) == [DIRECTORY]
 
 
 @pytest.mark.parametrize('place, name', ARCHIVE_PLACES)
@@ -92,16 +84,15 @@ def test_an_archive_of_another_program(
     path.parent.mkdir(parents=True)
     path.write_bytes(archive if 'binary' in name else python_archive)
     before = _snapshot(path.parent)
-    download.obtain(small, str(tmp_path / 'data'))
+    preparation.prepare(small, str(tmp_path / 'data'), print)
     _assert_same(tmp_path / 'data', versions)
     assert _snapshot(path.parent) == before
 
 
 @pytest.mark.parametrize('damage', ['a changed pixel', 'a missing file', 'a wrong archive'])
 def test_a_damaged_copy_is_not_used_and_named(home, small, versions, tmp_path, capsys, damage):
-    """The line names, in this order: the copy, the archives, the synthetic data."""
-    directory = tmp_path / 'cwd' / 'data' / SPEC.python_directory
-    shutil.copytree(str(versions / SPEC.python_directory), str(directory))
+    directory = tmp_path / 'cwd' / 'data' / PYTHON_DIRECTORY
+    shutil.copytree(str(versions / PYTHON_DIRECTORY), str(directory))
     path = directory / 'data_batch_2'
     if damage == 'a missing file':
         path.unlink()
@@ -111,13 +102,9 @@ def test_a_damaged_copy_is_not_used_and_named(home, small, versions, tmp_path, c
     else:
         shutil.rmtree(str(directory))
         (tmp_path / 'cwd' / 'data' / PYTHON).write_bytes(b'text')
-    with messages.raises(
-        r'^Cannot download CIFAR-10 from 2 hosts .the first, 127.0.0.1:1: .* refused.: check the network; '
-        r'replace the copy that was found: data/[^;]*; '
-        f'put {BINARY} or {PYTHON} into {tmp_path}/new; or use the synthetic data set$'
-    ):
-        urls = ['http://127.0.0.1:1/x', 'http://127.0.0.1:1/y']
-        download.obtain(small._replace(urls=urls), str(tmp_path / 'new'))
+    archives = [archive._replace(urls=['http://127.0.0.1:1/x']) for archive in small.archives]
+    with messages.raises('; replace the copy that was found: data/[^;]*; put '):
+        preparation.prepare(small._replace(archives=archives), str(tmp_path / 'new'), print)
     assert not (tmp_path / 'new').exists()
     error = capsys.readouterr().err
     assert ' data/' in error and error.endswith('; it is not used\n')
@@ -129,15 +116,15 @@ def test_a_good_copy_after_a_damaged_one(home, small, versions, python_archive, 
     keras = home / '.keras' / 'datasets'
     keras.mkdir(parents=True)
     (keras / PYTHON).write_bytes(python_archive)
-    download.obtain(small, str(tmp_path / 'data'))
+    preparation.prepare(small, str(tmp_path / 'data'), print)
     _assert_same(tmp_path / 'data', versions)
 
 
 def test_a_url_is_the_only_source(home, small, python_archive, tmp_path):
     (tmp_path / 'cwd' / 'data').mkdir()
     (tmp_path / 'cwd' / 'data' / PYTHON).write_bytes(python_archive)
-    with messages.raises('^Cannot download http://127.0.0.1:1/x .*: check the network, or leave'):
-        download.obtain(small, str(tmp_path / 'new'), 'http://127.0.0.1:1/x')
+    with messages.raises('^Cannot download CIFAR-10 from http://127.0.0.1:1/x '):
+        preparation.prepare(small, str(tmp_path / 'new'), print, 'http://127.0.0.1:1/x')
 
 
 @pytest.mark.parametrize(
@@ -152,7 +139,7 @@ def test_the_version_for_python_in_the_data_dir(
     small, versions, python_archive, tmp_path, monkeypatch, kind, data_dir
 ):
     """Each command accepts it, as it accepts the binary version."""
-    monkeypatch.setitem(data_flags._PUBLISHED, 'cifar10', small)
+    monkeypatch.setitem(catalog.PUBLISHED, 'cifar10', small)
     parent = tmp_path / 'mine'
     arg = '--data_dir=' + data_dir.format(parent)
     for args in (
@@ -165,12 +152,10 @@ def test_the_version_for_python_in_the_data_dir(
         if kind == 'archive':
             (parent / PYTHON).write_bytes(python_archive)
         else:
-            shutil.copytree(
-                str(versions / SPEC.python_directory), str(parent / SPEC.python_directory)
-            )
+            shutil.copytree(str(versions / PYTHON_DIRECTORY), str(parent / PYTHON_DIRECTORY))
         status, stdout, stderr = programs.call('cifar10_dataset', *args)
         assert (status, stderr) == (0, '')
-        assert f'Making {parent}/{SPEC.directory} from {parent}/' in stdout
+        assert f'Making {parent}/{DIRECTORY} from {parent}/' in stdout
         _assert_same(parent, versions)
     images, labels = cifar10.inputs(True, data_dir.format(parent))
     assert images.shape[1:] == (24, 24, 3) and labels.dtype == 'int32'
@@ -178,19 +163,19 @@ def test_the_version_for_python_in_the_data_dir(
 
 def test_a_directory_under_another_name(small, versions, tmp_path):
     """The pickles are directly in it."""
-    shutil.copytree(str(versions / SPEC.python_directory), str(tmp_path / 'mine'))
-    download.obtain(small, str(tmp_path / 'mine'))
+    shutil.copytree(str(versions / PYTHON_DIRECTORY), str(tmp_path / 'mine'))
+    preparation.prepare(small, str(tmp_path / 'mine'), print)
     _assert_same(tmp_path / 'mine', versions)
 
 
 def test_another_data_set_in_this_format(small, versions, tmp_path, capsys):
     """It is used where the user has named it, with a warning."""
-    source = small._replace(sha1=published.CIFAR10.sha1)
-    shutil.copytree(str(versions / SPEC.python_directory), str(tmp_path / SPEC.python_directory))
-    download.obtain(source, str(tmp_path))
+    source = small._replace(sha1=catalog.CIFAR10.sha1)
+    shutil.copytree(str(versions / PYTHON_DIRECTORY), str(tmp_path / PYTHON_DIRECTORY))
+    preparation.prepare(source, str(tmp_path), print)
     _assert_same(tmp_path, versions)
     warning = 'is not the published CIFAR-10: the checksum of data_batch_1.bin differs\n'
-    assert capsys.readouterr().err.endswith(f' {tmp_path}/{SPEC.python_directory} {warning}')
+    assert capsys.readouterr().err.endswith(f' {tmp_path}/{PYTHON_DIRECTORY} {warning}')
 
 
 def test_cifar100_is_found_without_its_flag(tmp_path, prepare):
@@ -209,20 +194,19 @@ def test_a_data_set_of_the_user_is_no_copy(home, small, tmp_path, capsys):
     dataset_writer.hold_out(
         dataset.read(str(tmp_path / 'made')), str(tmp_path / 'cwd' / 'data'), 9, seed=0
     )
-    with messages.raises('^Cannot download http://127.0.0.1:1/x [^;]*; put cifar-10-binary'):
-        download.obtain(small._replace(urls=['http://127.0.0.1:1/x']), str(tmp_path / 'new'))
-    assert capsys.readouterr().err == '' and not published.find(str(tmp_path / 'cwd' / 'data'))
+    assert copies.find_of_programs(small) == []
+    assert copies.identify(str(tmp_path / 'cwd' / 'data')) is None
 
 
 def test_a_directory_that_cannot_be_written(small, versions, tmp_path, monkeypatch):
-    source = tmp_path / SPEC.python_directory
-    shutil.copytree(str(versions / SPEC.python_directory), str(source))
-    monkeypatch.setattr(download.os, 'access', lambda path, mode: False)
+    source = tmp_path / PYTHON_DIRECTORY
+    shutil.copytree(str(versions / PYTHON_DIRECTORY), str(source))
+    monkeypatch.setattr(preparation.os, 'access', lambda path, mode: False)
     with messages.raises(
         rf'^The binary files of {source} cannot be written to {tmp_path}: write them elsewhere with '
         rf'`cifar10_dataset.py convert {source} OUT`, and give OUT as the directory$'
     ):
-        download.obtain(small, str(tmp_path))
+        preparation.prepare(small, str(tmp_path), print)
 
 
 def test_the_command_and_the_trainer_use_the_same_data_set(tmp_path):
@@ -238,32 +222,21 @@ def test_the_command_and_the_trainer_use_the_same_data_set(tmp_path):
         assert (status, stderr) == (0, '') and ' of 100 classes ' in stdout
 
 
-def test_another_python_archive(versions, python_archive, tmp_path):
-    """The MD5 can be that of an archive for Python, in upper case."""
-    (tmp_path / PYTHON).write_bytes(python_archive)
-    cifar10.maybe_download_and_extract(
-        str(tmp_path / 'data'),
-        (tmp_path / PYTHON).as_uri(),
-        hashlib.md5(python_archive).hexdigest().upper(),
-    )
-    _assert_same(tmp_path / 'data', versions)
-
-
 def test_an_incomplete_binary_directory(small, versions, tmp_path):
     """The line names the file in this directory, not in the one that is removed."""
     source = tmp_path / 'source'
-    shutil.copytree(str(versions / SPEC.directory), str(source))
+    shutil.copytree(str(versions / DIRECTORY), str(source))
     with open(str(source / 'data_batch_2.bin'), 'ab') as file:
         file.write(b'x')
     with messages.raises(
-        f'^{source}/data_batch_2.bin has an incomplete record: [^;]*: replace it by a good copy$'
+        f'^{source}/data_batch_2.bin has an incomplete record: [^;]*: delete it or replace '
     ):
-        download.convert(small, str(source), str(tmp_path / 'out'))
+        preparation.convert(small, str(source), str(tmp_path / 'out'), print)
 
 
 def test_the_published_md5s():
     """As on https://www.cs.toronto.edu/~kriz/cifar.html."""
-    known = published.CIFAR10.archives + published.CIFAR100.archives
+    known = catalog.CIFAR10.archives + catalog.CIFAR100.archives
     assert {archive.name: archive.md5 for archive in known} == {
         'cifar-10-binary.tar.gz': 'c32a1d4ab5d03f1284b67883e8d87530',
         'cifar-10-python.tar.gz': 'c58f30108f718f92721af3b95e74349a',

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import cifar10
-from cifar10.cli import data_flags
-from cifar10.data import dataset, dataset_writer, download, published, synthetic, verification
-from tests.helpers import data_sets, messages, programs, queues
+from cifar10.data import catalog, dataset, dataset_writer, synthetic, verification
+from tests.helpers import data_sets, messages, queues
 
 FINE = [f'fine_{i}' for i in range(100)]
 ABOUT = {'examples': 5, 'sha256': '0' * 64}
@@ -137,27 +136,12 @@ def test_class_names_of_cifar100_that_are_missing(cifar100_dir):
         dataset.read(cifar100_dir)
 
 
-def test_an_existing_data_set_is_used_unless_another_one_is_requested(
-    cifar100_dir, prepare, monkeypatch
-):
-    urls = ['http://127.0.0.1:1/']
-    monkeypatch.setitem(data_flags._PUBLISHED, 'cifar10', published.CIFAR10._replace(urls=urls))
-    monkeypatch.setattr(download, '_USUAL_PLACES', ())
-    parent = os.path.dirname(cifar100_dir)
-    args = ['--data_dir=' + parent]
-    for command in (['download'], ['download', '--dataset=cifar10']):
-        status, _, stderr = programs.call('cifar10_dataset', *(command + args))
-        assert status == 1 and ' error: Cannot download http://127.0.0.1:1/ (' in stderr
-    assert prepare(*args).class_names == FINE
-    assert os.listdir(parent) == ['cifar-100-binary']
-
-
 def test_cifar10_is_not_looked_for_in_a_directory_of_cifar100(cifar100_dir):
     """The parent may hold both."""
     parent = os.path.dirname(cifar100_dir)
     os.mkdir(os.path.join(parent, dataset.CIFAR10_DIRECTORY))
     assert dataset.read(parent).directory == os.path.join(parent, dataset.CIFAR10_DIRECTORY)
-    assert dataset.read(dataset.files_dir(parent, dataset.CIFAR100)).num_classes == 100
+    assert dataset.read(dataset.files_dir(parent, catalog.CIFAR100)).num_classes == 100
 
 
 @pytest.mark.parametrize(

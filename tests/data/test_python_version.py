@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
-from cifar10.data import dataset, download, published, python_version
+from cifar10.data import catalog, dataset, preparation, python_version
 from tests.helpers import data_sets, messages, programs, python_files
 
 BATCH = 'data_batch_3'
@@ -17,7 +17,7 @@ BATCH = 'data_batch_3'
 @pytest.fixture
 def directory(versions, tmp_path):
     """The version for Python, which a test may damage."""
-    name = published.CIFAR10.spec.python_directory
+    name = catalog.CIFAR10.python.directory
     return shutil.copytree(str(versions / name), str(tmp_path / name))
 
 
@@ -50,7 +50,7 @@ def _files(directory):
 
 
 def test_the_records_are_those_of_the_binary_version(versions, directory, tmp_path):
-    before = _files(versions / published.CIFAR10.spec.python_directory)
+    before = _files(versions / catalog.CIFAR10.python.directory)
     assert convert(directory, tmp_path) == _files(versions / dataset.CIFAR10_DIRECTORY)
     assert sorted(os.listdir(directory)) == sorted(before)
 
@@ -117,9 +117,9 @@ def _set(key, value):
 def test_a_batch_with_other_content(directory, rewrite, tmp_path, change, reason):
     rewrite(change)
     with messages.raises(
-        rf'^{directory} is damaged \({BATCH}: {reason}.*\): replace it by a good copy$'
+        rf'^{directory} is damaged \({BATCH}: {reason}.*\): delete it or replace it by a good copy$'
     ):
-        download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
+        preparation.convert(catalog.CIFAR10, directory, str(tmp_path / 'out'), print)
     assert not (tmp_path / 'out').exists()
 
 
@@ -127,23 +127,23 @@ def test_a_batch_with_other_content(directory, rewrite, tmp_path, change, reason
 def test_a_file_that_is_no_such_pickle(directory, tmp_path, content):
     with open(os.path.join(directory, 'batches.meta'), 'wb') as file:
         file.write(content)
-    with messages.raises(rf'^{directory} is damaged \(batches.meta: .+\): replace it'):
-        download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
+    with messages.raises(rf'^{directory} is damaged \(batches.meta: .+\): delete it'):
+        preparation.convert(catalog.CIFAR10, directory, str(tmp_path / 'out'), print)
 
 
 def test_a_file_that_is_missing_or_cannot_be_read(directory, tmp_path):
     path = os.path.join(directory, BATCH)
     os.remove(path)
-    with messages.raises(f'^{path} is missing: replace it by a good copy$'):
-        download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
+    with messages.raises(f'^{path} is missing: delete it or replace it by a good copy$'):
+        preparation.convert(catalog.CIFAR10, directory, str(tmp_path / 'out'), print)
     os.mkdir(path)
-    with messages.raises(rf'^{path} cannot be read \(Is a directory\): replace it'):
-        download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
+    with messages.raises(rf'^{path} cannot be read \(Is a directory\): delete it'):
+        preparation.convert(catalog.CIFAR10, directory, str(tmp_path / 'out'), print)
 
 
 @pytest.mark.parametrize('module', [b'numpy.core.multiarray', b'numpy._core.multiarray'])
 def test_the_names_of_numpy_1_and_2(versions, directory, tmp_path, module):
-    for name in published.binary_files(published.CIFAR10):
+    for name in catalog.CIFAR10.binary_files:
         path = os.path.join(directory, python_version.pickle_name(name))
         with open(path, 'rb') as file:
             content = file.read()
@@ -154,12 +154,15 @@ def test_the_names_of_numpy_1_and_2(versions, directory, tmp_path, module):
 
 @pytest.mark.parametrize(
     'names, fault',
-    [([b'\xff'] * 10, 'not a list of strings'), ([b'a'] * 9, 'the number of class names is 9')],
+    [
+        ([b'\xff'] * 10, "'utf-8' codec can't decode"),
+        ([b'a'] * 9, 'the number of class names is 9'),
+    ],
 )
 def test_class_names(directory, tmp_path, names, fault):
     python_files.dump({b'label_names': names}, os.path.join(directory, 'batches.meta'))
     with messages.raises(rf'^{directory} is damaged .batches.meta: .*{fault}'):
-        download.convert(published.CIFAR10, directory, str(tmp_path / 'out'))
+        preparation.convert(catalog.CIFAR10, directory, str(tmp_path / 'out'), print)
 
 
 @pytest.mark.parametrize('word', ['--seed=1', '--test_fraction=0.5'])

@@ -2,17 +2,13 @@
 
 import contextlib
 import http.server
-import os
 import threading
-
-from cifar10.data import dataset, verification
 
 
 class Server:
     """Server of `content`. Each request uses the next fault; the last fault is repeated.
 
-    A fault is an HTTP error status, a word, or a function of the handler and the content that
-    answers.
+    A fault is an HTTP error status, a word, or a function of the handler that answers.
     """
 
     def __init__(self, content, faults, name='cifar-10-binary.tar.gz'):
@@ -25,7 +21,7 @@ class Server:
                 server.ranges.append(requested)
                 fault = faults.pop(0) if len(faults) > 1 else faults[0]
                 if callable(fault):
-                    return fault(self, content)
+                    return fault(self)
                 if isinstance(fault, int):
                     return self.send_error(fault)
                 start = 0
@@ -41,7 +37,8 @@ class Server:
                     body = bytes(len(body))
                 if fault == 'cut short':
                     body = body[: len(body) // 2]
-                self.wfile.write(body)
+                with contextlib.suppress(ConnectionError):  # the client has closed
+                    self.wfile.write(body)
 
             def log_message(self, *unused_args):
                 pass
@@ -57,22 +54,11 @@ class Server:
         self._server.server_close()
 
 
-def answer(handler, status, body, **headers):
-    """Answer a request in a fault that is a function; `_` in a header means `-`."""
-    handler.send_response(status)
+def answer(handler, body, **headers):
+    """Answer a request with the status 200."""
+    handler.send_response(200)
     for name, value in headers.items():
         handler.send_header(name.replace('_', '-'), value)
     handler.end_headers()
     with contextlib.suppress(ConnectionError):  # the client has closed
         handler.wfile.write(body)
-
-
-def assert_complete(data_dir, archive_name='cifar-10-binary.tar.gz'):
-    """Assert that `data_dir` has the complete data set, the archive, and nothing else."""
-    found = dataset.read(str(data_dir))
-    assert (verification.verify(found.train), verification.verify(found.test)) == (200, 40)
-    assert found.class_names == dataset.CLASS_NAMES
-    assert sorted(os.listdir(str(data_dir))) == [
-        dataset.CIFAR10_DIRECTORY,
-        archive_name,
-    ]

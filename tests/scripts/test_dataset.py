@@ -2,6 +2,7 @@
 
 import pytest
 
+from cifar10.cli import data_flags
 from cifar10.data import dataset, synthetic
 from tests.helpers import programs
 
@@ -22,7 +23,7 @@ def test_commands(tmp_path):
 
 
 def test_verify_takes_the_directory_of_the_data_set(tmp_path, monkeypatch):
-    monkeypatch.setattr(synthetic, 'DATA_DIR', str(tmp_path / 'drawn'))
+    monkeypatch.setitem(data_flags._DEFAULT_DATA_DIRS, 'synthetic', str(tmp_path / 'drawn'))
     status, _, stderr = programs.call('cifar10_dataset', 'verify', '--dataset=synthetic')
     assert status == 1 and stderr.startswith(
         f'cifar10_dataset.py: error: {tmp_path}/drawn does not exist: '

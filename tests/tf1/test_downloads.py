@@ -10,16 +10,16 @@ import urllib.request
 import pytest
 import six
 
-from cifar10.data import published
+from cifar10.data import catalog
 from cifar10.tf1 import downloads
 from tests.helpers import data_sets, download_server, messages
 
-NAME = published.CIFAR10.archives[0].name
+NAME = 'cifar-10-binary.tar.gz'
 
 
-def _source(content, *urls):
-    archive = published.CIFAR10.archives[0]._replace(md5=hashlib.md5(content).hexdigest())
-    return published.CIFAR10._replace(archives=[archive], urls=urls)
+def _archive(content, url):
+    md5 = hashlib.md5(content).hexdigest()
+    return catalog.CIFAR10.archive_of(NAME)._replace(md5=md5, urls=[url])
 
 
 @pytest.mark.parametrize(
@@ -47,10 +47,10 @@ def test_which_files_come_from_several_hosts(monkeypatch, url, name, num_hosts):
     if name is None:
         assert (result, calls) == ('by urllib', [])
         return
-    ((source, path),) = calls
+    ((archive, path),) = calls
     assert (result[0], path) == ('/x/data.tgz', '/x/data.tgz')
-    assert [archive.name for archive in source.archives] == [name]
-    assert len(source.urls) == num_hosts and all(name in url for url in source.urls)
+    assert archive.name == name and len(archive.urls) == num_hosts
+    assert all(name in url for url in archive.urls)
 
 
 def test_a_file_with_another_name(tmp_path):
@@ -58,7 +58,7 @@ def test_a_file_with_another_name(tmp_path):
     (tmp_path / NAME).write_bytes(b'another file')
     server = download_server.Server(content, ['none'])
     with contextlib.closing(server):
-        downloads.fetch(_source(content, server.url), str(tmp_path / 'data.tgz'))
+        downloads.fetch(_archive(content, server.url), str(tmp_path / 'data.tgz'))
     assert sorted(os.listdir(str(tmp_path))) == [NAME, 'data.tgz']
     assert (tmp_path / NAME).read_bytes() == b'another file'
     assert (tmp_path / 'data.tgz').read_bytes() == content
@@ -69,21 +69,21 @@ def test_no_host(tmp_path):
     with contextlib.closing(server), messages.raises(
         rf'^Cannot download {server.url} \(HTTP Error 404: .*\): check the network, or put {NAME} into {tmp_path}$'
     ):
-        downloads.fetch(_source(b'x', server.url), str(tmp_path / NAME))
+        downloads.fetch(_archive(b'x', server.url), str(tmp_path / NAME))
 
 
 def test_files_beside_the_archive(tmp_path):
     """They make the archive, without a network, unless one of them is missing."""
     data_sets.write(str(tmp_path))
-    files = tmp_path / published.CIFAR10.archives[0].directory
+    files = tmp_path / catalog.CIFAR10.directory
     expected = {path.name: path.read_bytes() for path in files.iterdir()}
     content = b'from the host'
     server = download_server.Server(content, ['none'])
     with contextlib.closing(server):
-        downloads.fetch(_source(content, server.url), str(tmp_path / NAME))
+        downloads.fetch(_archive(content, server.url), str(tmp_path / NAME))
         assert server.ranges == []
         os.remove(str(files / 'data_batch_3.bin'))
-        downloads.fetch(_source(content, server.url), str(tmp_path / 'again'))
+        downloads.fetch(_archive(content, server.url), str(tmp_path / 'again'))
     assert (tmp_path / 'again').read_bytes() == content
     shutil.rmtree(str(files))
     with tarfile.open(str(tmp_path / NAME), 'r:gz') as tar:

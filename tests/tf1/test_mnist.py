@@ -120,18 +120,13 @@ def test_a_damaged_file(directory, name, content, reason):
 
 def test_missing_files_are_downloaded(tmp_path, monkeypatch):
     contents = {name + '.gz': gzip.compress(content) for name, content in _contents().items()}
-    md5s = {name: hashlib.md5(content).hexdigest() for name, content in contents.items()}
-    monkeypatch.setattr(downloads, '_MNIST_MD5S', md5s)
-    mnist_file = downloads.mnist_file
     with contextlib.ExitStack() as stack:
-        urls = {}
         for name, content in contents.items():
             server = download_server.Server(content, ['none'], name)
             stack.enter_context(contextlib.closing(server))
-            urls[name] = [server.url]
-        monkeypatch.setattr(
-            downloads, 'mnist_file', lambda name: mnist_file(name)._replace(urls=urls[name])
-        )
+            md5 = hashlib.md5(content).hexdigest()
+            archive = downloads.MNIST[name]._replace(md5=md5, urls=[server.url])
+            monkeypatch.setitem(downloads.MNIST, name, archive)
         found = mnist.read_data_sets(str(tmp_path / 'new'), validation_size=0)
     np.testing.assert_array_equal(found.test.labels, TEST[1])
     assert sorted(os.listdir(str(tmp_path / 'new'))) == sorted(contents)

@@ -9,7 +9,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.config import CLASSIC, RunLength
-from cifar10.data import download
+from cifar10.data import preparation
 from cifar10.tutorial import cifar10_input, train as train_lib
 from tests.helpers import programs
 
@@ -75,7 +75,7 @@ def test_the_download(cifar10, monkeypatch, data_dir):
     """It downloads to --data_dir, from any host unless the program has changed DATA_URL."""
     calls = []
     monkeypatch.setattr(
-        download, 'maybe_download_and_extract', lambda *arguments: calls.append(arguments)
+        preparation, 'maybe_download_and_extract', lambda *arguments: calls.append(arguments)
     )
     cifar10.maybe_download_and_extract()
     assert cifar10.DATA_URL == 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz'

@@ -1,30 +1,34 @@
 """Progress lines of a long operation."""
 
 import datetime
-import sys
 import time
 
 _MAX_SILENT_SECS = 10
 
 
-class ProgressBar:
-    """Progress lines: count, speed, remaining time.
+class ProgressLines:
+    """Lines with percentage, count, speed and remaining time.
 
     There is a line at each tenth of the total, and after ten seconds without one. Keras' Progbar
     would write control characters to a file.
     """
 
-    def __init__(self, action, total, unit='images', stream=None, done=0):
-        """Set an action like 'Converting', the total count, and the count of an earlier part.
+    def __init__(self, progress, action, total, unit='images', done=0):
+        """Set the text and the counts.
 
-        `stream` defaults to stdout.
+        Args:
+          progress: a function of one line of text.
+          action: a word like 'Converting'.
+          total: the count at the end.
+          unit: what is counted.
+          done: the count at the start.
         """
-        self._action, self._total, self._unit, self._stream = action, total, unit, stream
+        self._progress, self._action, self._total, self._unit = progress, action, total, unit
         self._first = self._done = done
         self._start = self._last_line = time.monotonic()
 
     def advance(self, count):
-        """Add `count`; print a line if it is due."""
+        """Add `count`; show a line if it is due."""
         before, self._done = self._done, self._done + count
         now = time.monotonic()
         is_tenth = 10 * self._done // self._total > 10 * before // self._total
@@ -32,10 +36,7 @@ class ProgressBar:
             self._last_line = now
             speed = max(self._done - self._first, 1) / max(now - self._start, 1e-3)
             left = datetime.timedelta(seconds=round((self._total - self._done) / speed))
-            percent = 100 * self._done // self._total
-            print(
-                f'{self._action} {percent}%: {self._done} of {self._total} {self._unit}, '
-                f'{speed:.0f} {self._unit}/s, {left} left',
-                file=self._stream or sys.stdout,
-                flush=True,
+            self._progress(
+                f'{self._action} {100 * self._done // self._total}%: {self._done} of {self._total} '
+                f'{self._unit}, {speed:.0f} {self._unit}/s, {left} left'
             )
