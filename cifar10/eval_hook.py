@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import evaluation
 from cifar10.data import verification
 from cifar10.hooks import should_trigger
-from cifar10.report import tensorboard
+from cifar10.report import event_files
 from cifar10.runs import checkpoint
 
 
@@ -37,7 +37,7 @@ class EvalHook(tf.train.SessionRunHook):
           settings: a RunSettings.
           device: the name of the device for the evaluation.
         """
-        self._global_step = step.global_step
+        self._fetches = step.global_step
         self._run, self._split, self._device = run, split, device
         self._every_n_steps, self._keeps_best = settings.eval_every, settings.keep_best
         self._target_precision = settings.target_precision
@@ -54,26 +54,26 @@ class EvalHook(tf.train.SessionRunHook):
 
     def after_create_session(self, session, coord):
         """Record the current step; start the timer."""
-        self._step = session.run(tf.train.get_global_step())
+        self._global_step = session.run(tf.train.get_global_step())
         self._start = time.monotonic()
 
     def before_run(self, run_context):
         """Request the step."""
-        return tf.train.SessionRunArgs(self._global_step)
+        return tf.train.SessionRunArgs(self._fetches)
 
     def after_run(self, run_context, run_values):
         """Evaluate the weights of the session when it is due; the last step has evaluate_last."""
-        before, self._step = self._step, run_values.results
+        before, self._global_step = self._global_step, run_values.results
         if (
             run_context.stop_requested
             or not self._every_n_steps
-            or not should_trigger(self._step, before, self._every_n_steps)
+            or not should_trigger(self._global_step, before, self._every_n_steps)
         ):
             return
         # Messages name it; a checkpoint file of this step may never be saved.
-        path = os.path.join(self._run.directory, f'step {self._step} (in memory)')
+        path = os.path.join(self._run.directory, f'step {self._global_step} (in memory)')
         values = run_context.session.run(self._variables)
-        self._evaluate(checkpoint.Checkpoint(path, int(self._step), values))
+        self._evaluate(checkpoint.Checkpoint(path, int(self._global_step), values))
         if self._has_reached_target:
             run_context.request_stop()
 
@@ -85,7 +85,7 @@ class EvalHook(tf.train.SessionRunHook):
         if last.step != self._evaluated:
             self._evaluate(last)
         if self._target_precision and not self._has_reached_target:
-            print(f'Precision {self._target_precision:g} is not reached')
+            print(f'Precision @ 1 = {self._target_precision:g} is not reached')
 
     def _evaluate(self, ckpt):
         """Evaluate a Checkpoint; print and write the precision."""
@@ -97,14 +97,17 @@ class EvalHook(tf.train.SessionRunHook):
         seconds = time.monotonic() - start
         self._evaluation_secs += seconds
         print(f'{evaluation.format_result(result)}\nThe evaluation took {seconds:.1f} s')
-        precision = result.metrics.precision
-        value = tf.Summary.Value(tag=tensorboard.PRECISION, simple_value=precision)
-        tensorboard.write(self._run.summary_writer, [tf.Summary(value=[value])], result.step)
-        if self._keeps_best:
-            self._run.keep_best(ckpt, precision)
+        precision = result.metrics.accuracy
+        value = tf.Summary.Value(tag=event_files.PRECISION, simple_value=precision)
+        event_files.write(self._run.summary_writer, [tf.Summary(value=[value])], result.step)
+        best = self._keeps_best and self._run.keep_best(ckpt, precision)
+        if best:
+            print(
+                f'Best so far: precision @ 1 = {precision:.3f} on the test images, kept as {best}'
+            )
         if self._target_precision and precision >= self._target_precision:
             self._has_reached_target = True
             print(
-                f'Precision {self._target_precision:g} is reached at step {ckpt.step}, {time.monotonic() - self._start:.1f} s '
+                f'Precision @ 1 = {self._target_precision:g} is reached at step {ckpt.step}, {time.monotonic() - self._start:.1f} s '
                 f'after the start of this training (evaluations: {self._evaluation_secs:.1f} s)'
             )

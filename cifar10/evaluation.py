@@ -11,11 +11,11 @@ import time
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, input as cifar10_input, model
+from cifar10 import distortions, input as input_lib, model
 from cifar10.config import CLASSIC
 from cifar10.data import verification
 from cifar10.errors import UserError
-from cifar10.report import figures, tensorboard, text_report
+from cifar10.report import event_files, figures, text_report
 from cifar10.report.metrics import Metrics, Result
 from cifar10.runs import checkpoint, run_record
 from cifar10.system import directories, files, machine
@@ -49,13 +49,12 @@ class Evaluator:
             )
         self._num_views = num_views
         self._config = machine.session_config(
-            [device], machine.choose_threads([device], cifar10_input.BATCH_SIZE)
+            [device], machine.choose_threads([device], input_lib.BATCH_SIZE)
         )
         self.graph = tf.Graph()
         with self.graph.as_default():
-            labels, images = cifar10_input.undistorted_records(split, num_epochs=1)
-            labels = cifar10_input.check_labels(labels, split.num_classes)
-            model.set_num_sub_batches(machine.num_sub_batches([device], cifar10_input.BATCH_SIZE))
+            labels, images = input_lib.undistorted_records(split, num_epochs=1)
+            labels = input_lib.check_labels(labels, split.num_classes)
             with tf.device(device):
                 # With weight decay 1, the collection 'losses' has each l2_loss(weights). `evaluate`
                 # multiplies them by the weight decay of the run.
@@ -74,8 +73,8 @@ class Evaluator:
     def evaluate(self, ckpt):
         """Evaluate the moving averages in a checkpoint.
 
-        A checkpoint without moving averages is evaluated with its weights; a line is printed.
-        The losses use the weight decay in the run's record.
+        A checkpoint without moving averages is evaluated with its weights. The notes about the
+        checkpoint are printed. The losses use the weight decay in the run's record.
 
         Args:
           ckpt: a Checkpoint.
@@ -91,7 +90,9 @@ class Evaluator:
         train_dir = os.path.dirname(ckpt.path)
         run_record.check_classes(train_dir, self._split.class_names)
         decay = run_record.read_hparams(train_dir).fc_weight_decay
-        suffix = checkpoint.variable_suffix(ckpt)
+        suffix, notes = checkpoint.variable_suffix(ckpt)
+        for note in [*ckpt.notes, *notes]:
+            print(note)
         variables = {name + suffix: variable for name, variable in self._variables.items()}
         checkpoint.check_fits(ckpt, variables)
         with tf.Session(graph=self.graph, config=self._config) as session:
@@ -100,8 +101,8 @@ class Evaluator:
             metrics, mistakes = self._evaluate_examples(session)
             l2_losses = session.run(self._l2_losses)
         losses = {tag: decay * float(value) for tag, value in l2_losses.items()}
-        losses[tensorboard.CROSS_ENTROPY] = float(metrics.cross_entropies.mean())
-        losses[tensorboard.TOTAL_LOSS] = sum(losses.values())
+        losses[event_files.CROSS_ENTROPY] = float(metrics.cross_entropies.mean())
+        losses[event_files.TOTAL_LOSS] = sum(losses.values())
         names = list(self._split.class_names or map(str, range(metrics.num_classes)))
         return Result(ckpt.step, self._num_views, metrics, mistakes, names, losses)
 
@@ -179,7 +180,7 @@ def format_result(result, top_k=None):
     views = f'{result.num_views} views, ' if result.num_views > 1 else ''
     lower, upper = metrics.confidence_interval
     line = (
-        f'{now}: precision @ 1 = {metrics.precision:.3f} ({metrics.num_correct} of {metrics.num_examples}, '
+        f'{now}: precision @ 1 = {metrics.accuracy:.3f} ({metrics.num_correct} of {metrics.num_examples}, '
         f'{views}step {result.step}), 95 % interval {lower:.3f} to {upper:.3f}'
     )
     if top_k:
@@ -220,6 +221,8 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
                 last, due_time = used, now + min_interval_secs
                 yield ckpt
                 continue
+            for note in ckpt.notes if ckpt else []:  # The evaluation prints those of the others.
+                print(note)
         if last and not os.path.isdir(checkpoint_dir):
             time.sleep(1)  # A fresh trainer moves and recreates the directory.
             directories.check_exists(
@@ -266,12 +269,12 @@ def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
     with evaluator.graph.as_default():  # TensorFlow 2 refuses a FileWriter outside of a graph.
         summary_writer = tf.summary.FileWriter(eval_dir, evaluator.graph)
     try:
-        tensorboard.write(summary_writer, [tensorboard.custom_scalars_summary()], 0)
+        event_files.write(summary_writer, [event_files.custom_scalars_summary()], 0)
         for ckpt in checkpoints:
             result = evaluator.evaluate(ckpt)
             print(format_result(result, top_k))
-            shown = tensorboard.evaluation_summary(result, top_k)
-            tensorboard.write(summary_writer, [shown], result.step)
+            shown = event_files.evaluation_summary(result, top_k)
+            event_files.write(summary_writer, [shown], result.step)
     finally:
         with contextlib.suppress(RuntimeError):  # The last write has raised the same error.
             summary_writer.close()

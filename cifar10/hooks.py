@@ -16,9 +16,9 @@ import time
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input
+from cifar10 import input as input_lib
 from cifar10.errors import UserError
-from cifar10.report import tensorboard
+from cifar10.report import event_files
 from cifar10.system import files, private_api, signals
 
 TRACE_OPTIONS = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
@@ -70,8 +70,8 @@ class QueueFillHook(tf.train.SessionRunHook):
 
     def after_create_session(self, session, coord):
         """Wait for the queues, a stop or a signal."""
-        sizes = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_SIZE)
-        minima = session.graph.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN)
+        sizes = session.graph.get_collection(input_lib.SHUFFLE_QUEUE_SIZE)
+        minima = session.graph.get_collection(input_lib.SHUFFLE_QUEUE_MIN)
         required, printed = sum(minima), None
         while not coord.should_stop() and not self._stop_request.received_signal:
             filled = int(np.minimum(session.run(sizes), minima).sum())
@@ -237,12 +237,12 @@ class LoggingHook(tf.train.SessionRunHook):
     def _write(self, serialized, sec_per_step):
         summary = tf.Summary.FromString(serialized or b'')
         for tag, value in [
-            (tensorboard.EPOCH, self._run_length.epoch_at(self.global_step)),
-            (tensorboard.EXAMPLES_PER_SEC, self._run_length.examples_per_step / sec_per_step),
-            (tensorboard.SEC_PER_STEP, sec_per_step),
+            (event_files.EPOCH, self._run_length.epoch_at(self.global_step)),
+            (event_files.EXAMPLES_PER_SEC, self._run_length.examples_per_step / sec_per_step),
+            (event_files.SEC_PER_STEP, sec_per_step),
         ]:
             summary.value.add(tag=tag, simple_value=value)
-        tensorboard.write(self._summary_writer, [summary], self.global_step)
+        event_files.write(self._summary_writer, [summary], self.global_step)
 
 
 def _sec_per_step(before, now):
@@ -339,24 +339,26 @@ class ProfilerHook(tf.train.SessionRunHook):
 
     def after_create_session(self, session, coord):
         """Record if the step is still ahead."""
-        self._step = session.run(tf.train.get_global_step())
-        self._is_pending = self._step < (self._profile_step or 0)
+        self._global_step = session.run(tf.train.get_global_step())
+        self._is_pending = self._global_step < (self._profile_step or 0)
 
     def before_run(self, run_context):
         """Request a trace if the step is next."""
-        self._is_tracing = self._is_pending and self._step + 1 >= self._profile_step
+        self._is_tracing = self._is_pending and self._global_step + 1 >= self._profile_step
         return tf.train.SessionRunArgs(
             self._fetches, options=TRACE_OPTIONS if self._is_tracing else None
         )
 
     def after_run(self, run_context, run_values):
         """Write the trace."""
-        self._step, metadata = run_values.results, run_values.run_metadata
+        self._global_step, metadata = run_values.results, run_values.run_metadata
         if self._is_tracing:
             self._is_pending = False
-            path = os.path.join(self._run.directory, f'trace-{self._step}.json')
+            path = os.path.join(self._run.directory, f'trace-{self._global_step}.json')
             files.atomic_write(path, chrome_trace(metadata), 'make room there')
             print(
-                f'Traced step {self._step}: open {path} with https://ui.perfetto.dev or chrome://tracing'
+                f'Traced step {self._global_step}: open {path} with https://ui.perfetto.dev or chrome://tracing'
             )
-            self._run.summary_writer.add_run_metadata(metadata, f'step {self._step}', self._step)
+            self._run.summary_writer.add_run_metadata(
+                metadata, f'step {self._global_step}', self._global_step
+            )

@@ -4,16 +4,14 @@ Two convolutional layers with pooling and local response normalization, two full
 and a linear layer for the logits: 1,068,298 parameters for images of 24 x 24.
 """
 
-import functools
-
-import numpy as np
 import tensorflow.compat.v1 as tf
 
+from cifar10 import cpu_kernels
 from cifar10.config import CLASSIC, NUM_CLASSES
 from cifar10.system import machine
 
-_NUM_SUB_BATCHES = 'num_sub_batches'  # graph collection
-_LRN_RADIUS, _LRN_BIAS, _LRN_ALPHA, _LRN_BETA = 4, 1.0, 0.001 / 9, 0.75
+CONV1_FILTERS = 64
+CONV2_FILTERS = 64
 
 
 def _weights_and_biases(shape, dtype, stddev, bias):
@@ -24,14 +22,20 @@ def _weights_and_biases(shape, dtype, stddev, bias):
         return weights, tf.get_variable('biases', shape[-1:], dtype, tf.constant_initializer(bias))
 
 
-def _conv_layer(x, name, bias, dtype):
-    """Return the activations, and the layer's sums of products in `dtype` with their biases."""
+def _conv_layer(x, name, num_filters, bias, dtype):
+    """Return the activations of a batch, both SubBatches; the products are of type `dtype`."""
     with tf.variable_scope(name) as scope:
-        weights, biases = _weights_and_biases([5, 5, int(x.shape[3]), 64], x.dtype, 5e-2, bias)
-        sums = conv2d(tf.cast(x, dtype), tf.cast(weights, dtype))
-        x = _relu(sums, biases, scope.name)
-    tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, x)
-    return x, (sums, biases)
+        shape = [5, 5, int(x.whole.shape[3]), num_filters]
+        weights, biases = _weights_and_biases(shape, x.whole.dtype, 5e-2, bias)
+        weights = tf.cast(weights, dtype)
+
+        def layer(x, name):
+            sums = tf.cast(conv2d(tf.cast(x, dtype), weights), x.dtype)
+            return tf.nn.relu(tf.nn.bias_add(sums, biases), name=name)
+
+        x = x.apply(layer, scope.name)
+    tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, x.whole)
+    return x
 
 
 def conv2d(x, weights):
@@ -39,13 +43,14 @@ def conv2d(x, weights):
     return tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME')
 
 
-def _relu(sums, biases, name):
-    return tf.nn.relu(tf.nn.bias_add(tf.cast(sums, biases.dtype), biases), name=name)
-
-
 def max_pool(x, name):
     """Return the maxima of 3 x 3 windows of [n, height, width, channels], with stride 2."""
     return tf.nn.max_pool(x, [1, 3, 3, 1], [1, 2, 2, 1], 'SAME', name=name)
+
+
+def local_response_normalization(x, name):
+    """Divide each value by a power of the squares of 9 channels around it; see tf.nn.lrn."""
+    return tf.nn.lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75, name=name)
 
 
 def _fully_connected_layer(x, name, size, weight_decay):
@@ -59,153 +64,48 @@ def _fully_connected_layer(x, name, size, weight_decay):
     return x
 
 
-def _runs_on_gpu(x):
-    device_type = tf.DeviceSpec.from_string(x.device).device_type
-    if device_type is None:
-        return bool(tf.config.experimental.list_physical_devices('GPU'))
-    return device_type == 'GPU'
-
-
-def local_response_normalization(x, name):
-    """Return tf.nn.lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75).
-
-    On a GPU, tf.nn.lrn is one cuDNN kernel. On a CPU, the kernels of tf.nn.lrn would take a quarter
-    of a training step. So a CPU computes square roots and products with a band matrix, which would
-    be less exact on a GPU.
-
-    Args:
-      x: float tensor [n, height, width, channels].
-      name: a name for the operation.
-
-    Returns:
-      A tensor like x.
-    """
-    if _runs_on_gpu(x):
-        return tf.nn.lrn(x, _LRN_RADIUS, _LRN_BIAS, _LRN_ALPHA, _LRN_BETA, name=name)
-    with tf.name_scope(name):
-        return _band_matrix_lrn(x)
-
-
-@tf.custom_gradient
-def _band_matrix_lrn(x):
-    """Return y = x s^-beta with s = bias + alpha band(x^2).
-
-    band(v) sums v over the channel and up to 4 channels on either side. The gradient is
-    dx = dy s^-beta - 2 alpha beta x band(dy x s^(-beta - 1))
-       = dy s^-beta - x band(2 alpha beta dy y / s).
-    """
-    shape, channels = tf.shape(x), int(x.shape[3])
-    x = tf.reshape(x, [-1, channels])
-    index = np.arange(channels)
-    band = np.abs(index[:, None] - index) <= _LRN_RADIUS
-    s = tf.nn.bias_add(
-        tf.matmul(tf.square(x), tf.constant(_LRN_ALPHA * band, x.dtype)),
-        tf.constant(_LRN_BIAS, x.dtype, [channels]),
-    )
-    root = tf.rsqrt(s)
-    scale = root * tf.sqrt(root)  # s^-0.75, several times faster than pow
-    y = x * scale
-
-    def gradient(dy):
-        dy = tf.reshape(dy, [-1, channels])
-        sums = tf.matmul(dy * y / s, tf.constant(2 * _LRN_ALPHA * _LRN_BETA * band, x.dtype))
-        return tf.reshape(dy * scale - x * sums, shape)
-
-    return tf.reshape(y, shape), gradient
-
-
-def pad_batch(images, num_images):
-    """Pad a batch of unknown size with zeros to at least `num_images` images.
-
-    No operation may get an empty batch: TensorFlow 2.21 with oneDNN computes a wrong shape for its
-    convolution.
-
-    Args:
-      images: [batch, height, width, channels].
-      num_images: the smallest size of the result.
-
-    Returns:
-      A tensor like `images`.
-    """
-    with tf.name_scope('pad_batch'):
-        num_missing = tf.maximum(num_images - tf.shape(images)[0], 0)
-        zeros = tf.zeros([num_missing, *images.shape.as_list()[1:]], images.dtype)
-        return tf.concat([images, zeros], 0)
-
-
-def set_num_sub_batches(number):
-    """Let `inference` divide each batch of the default graph into `number` sub-batches.
-
-    The convolutional layers compute the sub-batches in parallel. On a CPU, threads then wait less
-    for each other. The result is the same. Without this call, a batch is not divided.
-    """
-    tf.get_collection_ref(_NUM_SUB_BATCHES)[:] = [number]
-
-
-def _apply_to_sub_batches(function, images):
-    """Return function(images), computed in parallel for the sub-batches of the images.
-
-    A batch of unknown size is padded, because no sub-batch may be empty; see pad_batch.
-    """
-    (number,) = tf.get_collection(_NUM_SUB_BATCHES) or [1]
-    if number == 1:
-        return function(images)
-    num_images = images.shape.as_list()[0]
-    with tf.name_scope('sub_batches'):
-        padded = pad_batch(images, number) if num_images is None else images
-        total = num_images or tf.shape(padded)[0]
-        sizes = [(total + i) // number for i in range(number)]  # differ by at most 1
-        first, *others = tf.split(padded, sizes, num=number)
-    results = [function(first)]  # makes the variables
-    for i, sub_batch in enumerate(others, 1):
-        # TensorFlow adds the gradients of the parts in the alphabetical order of their names.
-        scope = tf.variable_scope(tf.get_variable_scope(), reuse=True)
-        with scope, tf.name_scope(f'batch_part_{i}'):
-            results.append(function(sub_batch))
-    joined = tf.concat(results, 0)
-    return joined if num_images else joined[: tf.shape(images)[0]]
-
-
-def _conv_layers(x, dtype):
-    x, (sums, biases) = _conv_layer(x, 'conv1', 0.0, dtype)
-    if dtype == x.dtype:
-        x = max_pool(x, 'pool1')
-    else:
-        # Bias and relu commute with the maximum, so it is enough to convert the largest sums.
-        with tf.name_scope('pool1'):
-            x = _relu(max_pool(sums, 'max_pool'), biases, 'relu')
-    x = local_response_normalization(x, 'norm1')
-    x, _ = _conv_layer(x, 'conv2', 0.1, dtype)
-    x = local_response_normalization(x, 'norm2')
-    return max_pool(x, 'pool2')
-
-
-def inference(images, num_classes=NUM_CLASSES, hparams=CLASSIC):
+def inference(
+    images, num_classes=NUM_CLASSES, hparams=CLASSIC, num_sub_batches=None, is_tuned=True
+):
     """Build the network.
+
+    The layers have the tutorial's names: conv1/conv1, pool1, norm1, conv2/conv2, norm2, pool2,
+    local3/local3, local4/local4, softmax_linear/softmax_linear.
 
     Args:
       images: float32 or float16 [batch, height, width, 3] with static height and width. The
-        variables get the same dtype. A batch of known size must have at least as many images as
-        sub-batches, see set_num_sub_batches.
+        variables get the same dtype.
       num_classes: the number of classes.
       hparams: an HParams. Each fully connected hidden layer adds fc_weight_decay * l2_loss(weights)
         to the collection 'losses'. The convolutional layers multiply numbers of compute_dtype;
         variables and everything else keep the dtype of the images.
+      num_sub_batches: the number of parts of the batch that a CPU computes in parallel, at most the
+        batch size; None: as many as this machine needs. A GPU does not divide a batch.
+      is_tuned: False for the tutorial's operations also on a CPU.
 
     Returns:
       Logits, [batch, num_classes], without softmax.
     """
     images = tf.identity(images, name='images')  # on the device of the network
-    dtype = machine.compute_dtype(hparams.compute_dtype, _runs_on_gpu(images))
-    if dtype == tf.float32:
-        dtype = images.dtype
-    x = _apply_to_sub_batches(functools.partial(_conv_layers, dtype=dtype), images)
-    x = tf.reshape(x, [-1, x.shape[1:].num_elements()])
-    x = _fully_connected_layer(x, 'local3', 384, hparams.fc_weight_decay)
-    x = _fully_connected_layer(x, 'local4', 192, hparams.fc_weight_decay)
+    on_gpu = cpu_kernels.is_on_gpu(images)
+    dtype = machine.compute_dtype(hparams.compute_dtype, on_gpu)
+    dtype = images.dtype if dtype == tf.float32 else dtype
+    on_cpu = is_tuned and not on_gpu
+    normalize = cpu_kernels.local_response_normalization if on_cpu else local_response_normalization
+    batch = cpu_kernels.divide(images, num_sub_batches if on_cpu else 1)
+    pool = max_pool if len(batch.parts) == 1 else cpu_kernels.before_relu(max_pool)
+    conv1 = _conv_layer(batch, 'conv1', CONV1_FILTERS, 0.0, dtype)
+    pool1 = conv1.apply(pool, 'pool1')
+    norm1 = pool1.apply(normalize, 'norm1')
+    conv2 = _conv_layer(norm1, 'conv2', CONV2_FILTERS, 0.1, dtype)
+    norm2 = conv2.apply(normalize, 'norm2')
+    pool2 = norm2.apply(max_pool, 'pool2').whole
+    flat = tf.reshape(pool2, [-1, pool2.shape[1:].num_elements()])
+    local3 = _fully_connected_layer(flat, 'local3', 384, hparams.fc_weight_decay)
+    local4 = _fully_connected_layer(local3, 'local4', 192, hparams.fc_weight_decay)
     with tf.variable_scope('softmax_linear') as scope:
-        weights, biases = _weights_and_biases([192, num_classes], x.dtype, 1 / 192, 0.0)
-        logits = tf.add(tf.matmul(x, weights), biases, name=scope.name)
+        weights, biases = _weights_and_biases([192, num_classes], local4.dtype, 1 / 192, 0.0)
+        logits = tf.add(tf.matmul(local4, weights), biases, name=scope.name)
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, logits)
     return logits
 

@@ -23,7 +23,9 @@ def _read_once():
     return get
 
 
-def tower_loss(scope, images, labels, num_classes=NUM_CLASSES, hparams=CLASSIC):
+def tower_loss(
+    scope, images, labels, num_classes=NUM_CLASSES, hparams=CLASSIC, num_sub_batches=None
+):
     """Return the total loss of one tower.
 
     Args:
@@ -32,15 +34,18 @@ def tower_loss(scope, images, labels, num_classes=NUM_CLASSES, hparams=CLASSIC):
       labels: int32 [batch].
       num_classes: see model.inference.
       hparams: an HParams.
+      num_sub_batches: see model.inference.
 
     Returns:
       A float32 scalar.
     """
-    logits = model.inference(images, num_classes, hparams)
+    logits = model.inference(images, num_classes, hparams, num_sub_batches)
     return model.loss(logits, labels, scope, hparams)
 
 
-def tower_gradients(devices, batches, opt, num_classes=NUM_CLASSES, hparams=CLASSIC):
+def tower_gradients(
+    devices, batches, opt, num_classes=NUM_CLASSES, hparams=CLASSIC, num_sub_batches=None
+):
     """Build one tower per batch; all towers share one set of variables.
 
     Args:
@@ -50,6 +55,7 @@ def tower_gradients(devices, batches, opt, num_classes=NUM_CLASSES, hparams=CLAS
       opt: a tf.train.Optimizer.
       num_classes: see model.inference.
       hparams: an HParams.
+      num_sub_batches: see model.inference.
 
     Returns:
       losses: a list with each tower's loss.
@@ -63,7 +69,7 @@ def tower_gradients(devices, batches, opt, num_classes=NUM_CLASSES, hparams=CLAS
         with tf.device(device), tf.name_scope(f'{TOWER_NAME}_{i}') as scope, tf.variable_scope(
             tf.get_variable_scope(), reuse=i > 0, custom_getter=_read_once()
         ):
-            losses.append(tower_loss(scope, images, labels, num_classes, hparams))
+            losses.append(tower_loss(scope, images, labels, num_classes, hparams, num_sub_batches))
             tower_grads.append(
                 opt.compute_gradients(
                     losses[-1],

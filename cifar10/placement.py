@@ -14,13 +14,7 @@ LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
 def tower_devices(num_devices):
     """Return `num_devices` device names: of GPUs, repeated if too few, or of CPU devices."""
     num_gpus = len(tf.config.experimental.list_physical_devices('GPU'))
-    if not num_gpus:
-        devices = [f'/cpu:{i}' for i in range(num_devices)]
-        print(f'No GPU found: using {", ".join(devices)} ({GPU_REMEDY})')
-        return devices
-    if num_gpus < num_devices:
-        print(f'Fewer GPUs ({num_gpus}) than requested ({num_devices}): GPUs are shared')
-    return [f'/gpu:{i % num_gpus}' for i in range(num_devices)]
+    return [f'/gpu:{i % num_gpus}' if num_gpus else f'/cpu:{i}' for i in range(num_devices)]
 
 
 def divide_layers(num_devices):

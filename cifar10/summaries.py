@@ -8,9 +8,11 @@ import re
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input
+from cifar10 import input as input_lib
 from cifar10.multi_gpu import TOWER_NAME
-from cifar10.report import tensorboard
+from cifar10.report import event_files
+
+_NUM_SUMMARIZED_IMAGES = 32  # of the activations
 
 
 def _strip_tower_name(name):
@@ -43,11 +45,12 @@ def _loss_summaries(totals):
 def _activation_summaries():
     """Yield histogram and sparsity of each layer's activations in the first tower.
 
-    A convolutional layer is represented by its first sub-batch.
+    They are those of the first images of the batch: TensorFlow computes histograms on one core.
     """
     layers = {}
     for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS):
-        layers.setdefault(activations.op.name.split('/')[-1], activations)
+        name = activations.op.name.split('/')[-1]
+        layers.setdefault(name, activations[:_NUM_SUMMARIZED_IMAGES])
     for layer, activations in layers.items():
         yield _histogram(layer + '/activations', activations)
         yield _scalar(layer + '/sparsity', tf.nn.zero_fraction(activations))
@@ -95,14 +98,14 @@ def training(images, losses, learning_rate, gradients, extra_summaries=()):
     """
     with tf.device('/cpu:0'), tf.name_scope('summaries'):
         summary_ops = [
-            _scalar(tensorboard.LEARNING_RATE, learning_rate),
-            _scalar(tensorboard.TOTAL_LOSS, tf.add_n(losses) / len(losses)),
+            _scalar(event_files.LEARNING_RATE, learning_rate),
+            _scalar(event_files.TOTAL_LOSS, tf.add_n(losses) / len(losses)),
             tf.raw_ops.ImageSummary(tag='images', tensor=images, max_images=3),
             *_loss_summaries(losses),
             *_activation_summaries(),
             *extra_summaries,
         ]
-        for fill in tf.get_collection(cifar10_input.QUEUE_FILL):
+        for fill in tf.get_collection(input_lib.QUEUE_FILL):
             summary_ops.append(_scalar('/'.join(fill.op.name.split('/')[-2:]), fill))
         for gradient, variable in gradients:
             # The update can be between two reads: only one of them could be finite.

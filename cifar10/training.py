@@ -17,7 +17,7 @@ from cifar10.data import verification
 from cifar10.data.dataset import Dataset
 from cifar10.eval_hook import EvalHook
 from cifar10.input import InputSettings, Shard
-from cifar10.report import tensorboard
+from cifar10.report import event_files
 from cifar10.runs.run_record import RunRecord
 from cifar10.system import machine, signals
 from cifar10.system.machine import Threads
@@ -120,7 +120,7 @@ class Job(NamedTuple):
 
     @property
     def num_sub_batches(self):
-        """The number of sub-batches per tower, see model.set_num_sub_batches."""
+        """The number of sub-batches per tower, see model.inference."""
         return machine.num_sub_batches(
             self.first_devices, self.hparams.batch_size, self.settings.inter_op_threads
         )
@@ -176,7 +176,7 @@ class Step:
             self.summary_op = tf.summary.merge(
                 [
                     summary_op,
-                    tf.raw_ops.ScalarSummary(tags=tensorboard.AVERAGE_LOSS, values=average),
+                    tf.raw_ops.ScalarSummary(tags=event_files.AVERAGE_LOSS, values=average),
                 ]
             )
 
@@ -281,12 +281,12 @@ def hooks_and_finish(job, run, step, saver, queue, stop_request):
         if run:
             evaluation.evaluate_last()
             if not stop_request.received_signal:
-                end = tensorboard.run_end_summary()
-                tensorboard.write(writer, [end], run_length.last_step)
+                end = event_files.run_end_summary()
+                event_files.write(writer, [end], run_length.last_step)
 
     if run:
-        start = tensorboard.run_start_summaries(run.plan, run.record)
-        tensorboard.write(writer, start, run.saved_step)
+        start = event_files.run_start_summaries(run.plan, run.record)
+        event_files.write(writer, start, run.saved_step)
     return [hook for hook in session_hooks if hook], finish
 
 

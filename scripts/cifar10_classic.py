@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains in the classic formulation of the books, without resuming an existing run.
+"""Trains in the tutorial's operations (the reference), without resuming an existing run.
 
 It is the baseline of cifar10_benchmark.py, and refuses a directory that is not empty.
 
@@ -30,8 +30,7 @@ import dataclasses
 
 from absl import flags
 
-from cifar10 import placement
-from cifar10.benchmark import classic
+from cifar10.benchmark import reference
 from cifar10.cli import training_job
 from cifar10.config import CLASSIC
 from cifar10.training import Job
@@ -47,9 +46,9 @@ def main():
         dataset=data,
         hparams=dataclasses.replace(CLASSIC, batch_size=FLAGS.batch_size),
         settings=training_flags.settings_from_flags(),
-        devices=placement.tower_devices(FLAGS.num_gpus),
+        devices=training_job.find_devices(FLAGS.num_gpus),
     )
-    classic.train(job, FLAGS.train_dir)
+    reference.train(job, FLAGS.train_dir)
 
 
 if __name__ == '__main__':

@@ -40,8 +40,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import (
     evaluation,
-    input as cifar10_input,
-    model,
+    input as input_lib,
     multi_gpu,
     optimizer,
     summaries,
@@ -59,7 +58,6 @@ from cifar10.distributed import (
 from cifar10.distributed.cluster import EVALUATOR
 from cifar10.input import Shard
 from cifar10.runs import checkpoint
-from cifar10.runs.run import open_run
 from cifar10.system import machine
 
 FLAGS = flags.FLAGS
@@ -89,30 +87,27 @@ def train(worker, run, first_step):
     )
     with tf.Graph().as_default(), tf.device(device):
         training.set_seed(settings, first_step, task.index)
-        model.set_num_sub_batches(job.num_sub_batches)
-        images, labels = cifar10_input.distorted_inputs(
+        images, labels = input_lib.distorted_inputs(
             job.dataset, hparams.batch_size, job.input_settings
         )
-        queue = cifar10_input.prefetch_queue(
-            images, labels, 2 * job.num_towers, job.threads.prefetch
-        )
-        batches = cifar10_input.tower_batches(queue, job.num_towers)
+        queue = input_lib.prefetch_queue(images, labels, 2 * job.num_towers, job.threads.prefetch)
+        batches = input_lib.tower_batches(queue, job.num_towers)
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, run_length, hparams)
         opt = optimizer.create(learning_rate, hparams)
         with mode.variable_scope(worker):
             losses, tower_grads = multi_gpu.tower_gradients(
-                job.devices, batches, opt, job.dataset.num_classes, hparams
+                job.devices, batches, opt, job.dataset.num_classes, hparams, job.num_sub_batches
             )
-        update = mode.update(worker, opt, multi_gpu.average_gradients(tower_grads))
+        worker_ops = mode.worker_ops(worker, opt, multi_gpu.average_gradients(tower_grads))
         first_images, _ = batches[0]
         summary_op = summaries.training(
-            first_images, losses, learning_rate, update.gradients, update.summaries
+            first_images, losses, learning_rate, worker_ops.gradients, worker_ops.summaries
         )
         saver = tf.train.Saver(max_to_keep=settings.max_to_keep, save_relative_paths=True)
         with tf.device(task.device):  # The average of the losses is not shared.
-            step = training.Step(update.train_op, losses, update.gradients, summary_op)
-        with worker_session.session(worker, run, step, saver, queue, update) as session:
+            step = training.Step(worker_ops.train_op, losses, worker_ops.gradients, summary_op)
+        with worker_session.session(worker, run, step, saver, queue, worker_ops) as session:
             while not session.should_stop():
                 session.run(step.train_op)
 
@@ -161,16 +156,13 @@ def work(cluster, task, timeouts):
     target = server.start(cluster, task, job.session_config)
     watchdog = server.Watchdog(cluster, task, timeouts, has_ended, ADDRESS_HINT)
     worker = worker_session.Worker(cluster, task, strategy, job, target, watchdog)
+    cluster_line = training_job.describe_cluster(cluster, task, strategy)
     with (
-        open_run(FLAGS.train_dir, job.record, fresh=FLAGS.fresh)
-        if task.is_chief
-        else contextlib.nullcontext()
+        training_job.start_run(job, cluster_line) if task.is_chief else contextlib.nullcontext()
     ) as run:
-        cluster_line = training_job.describe_cluster(cluster, task, strategy)
         first_step = 0 if FLAGS.fresh else checkpoint.newest_step(FLAGS.train_dir)
-        plan = training_job.print_plan(job, first_step, cluster_line)
-        if run:
-            run.plan = plan
+        if not run:
+            training_job.print_plan(job, first_step, cluster_line)
         server.wait_for(cluster, worker.needed_tasks)
         worker_session.compare_with_chief(worker)
         train(worker, run, first_step)

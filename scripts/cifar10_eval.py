@@ -92,7 +92,8 @@ def check_flags():
 
 program.start(__name__, define_flags, check_flags)
 
-from cifar10 import evaluation, placement
+from cifar10 import evaluation
+from cifar10.cli import training_job
 from cifar10.runs import checkpoint
 
 
@@ -101,7 +102,7 @@ def evaluator():
     found = data_flags.dataset_from_flags()
     split = found.test if FLAGS.eval_data == 'test' else found.train
     data_flags.check_top_k(split.num_classes)
-    (device,) = placement.tower_devices(1) if FLAGS.use_gpu else ['/cpu:0']
+    (device,) = training_job.find_devices(1) if FLAGS.use_gpu else ['/cpu:0']
     return evaluation.Evaluator(split, device, FLAGS.num_examples, int(FLAGS.num_views))
 
 

@@ -49,9 +49,11 @@ def main():
     if FLAGS.tflite_file:
         files.check_writable(FLAGS.tflite_file)
     network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
+    for note in network.notes:
+        print(note)
     with signals.RaiseOnSignal():
         converted = export.convert_to_tflite(network) if FLAGS.tflite_file else None
-        path = export.export(network, FLAGS.export_dir)
+        path = export.write(network, FLAGS.export_dir, progress=print)
         print(f'Exported {network.ckpt.path} to {path}')
         if converted:
             files.atomic_write(FLAGS.tflite_file, converted, 'name another file with --tflite_file')

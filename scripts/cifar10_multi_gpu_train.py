@@ -25,8 +25,7 @@ from absl import flags
 import tensorflow.compat.v1 as tf
 
 from cifar10 import (
-    input as cifar10_input,
-    model,
+    input as input_lib,
     multi_gpu,
     optimizer,
     placement,
@@ -34,7 +33,6 @@ from cifar10 import (
     training,
 )
 from cifar10.cli import training_job
-from cifar10.runs.run import open_run
 
 FLAGS = flags.FLAGS
 
@@ -51,20 +49,17 @@ def train(job, run):
         return
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(settings, run.saved_step)
-        model.set_num_sub_batches(job.num_sub_batches)
-        images, labels = cifar10_input.distorted_inputs(
+        images, labels = input_lib.distorted_inputs(
             job.dataset, hparams.batch_size, job.input_settings
         )
-        queue = cifar10_input.prefetch_queue(
-            images, labels, 2 * job.num_towers, job.threads.prefetch
-        )
-        batches = cifar10_input.tower_batches(queue, job.num_towers)
+        queue = input_lib.prefetch_queue(images, labels, 2 * job.num_towers, job.threads.prefetch)
+        batches = input_lib.tower_batches(queue, job.num_towers)
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, run_length, hparams)
         opt = optimizer.create(learning_rate, hparams)
         with placement.variables_on(job.variable_devices):
             losses, tower_grads = multi_gpu.tower_gradients(
-                job.devices, batches, opt, job.dataset.num_classes, hparams
+                job.devices, batches, opt, job.dataset.num_classes, hparams, job.num_sub_batches
             )
         gradients = multi_gpu.average_gradients(tower_grads)
         train_op = optimizer.train_op(opt, gradients, global_step, run_length, hparams)
@@ -83,8 +78,7 @@ def main():
     job = training_job.job_from_flags(
         FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy
     )
-    with open_run(FLAGS.train_dir, job.record, fresh=FLAGS.fresh) as run:
-        run.plan = training_job.print_plan(job, run.saved_step)
+    with training_job.start_run(job) as run:
         train(job, run)
 
 

@@ -8,7 +8,6 @@ largest central square is scaled to 32 x 32, then cropped and standardized as in
   cifar10_predict.py --recursive --json photos > photos.json
 """
 
-import contextlib
 import os
 import sys
 
@@ -21,6 +20,7 @@ from cifar10.cli import data_flags, program
 # isort: split
 from absl import flags
 
+from cifar10 import errors
 from cifar10.errors import UserError
 from cifar10.system import directories
 
@@ -72,8 +72,9 @@ def predictor(num_images):
     """Return the predictor that the flags choose, and the class names."""
     if FLAGS.saved_model_dir:
         return prediction.saved_model_predictor(FLAGS.saved_model_dir)
-    with contextlib.redirect_stdout(sys.stderr):  # stdout has predictions only
-        network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
+    network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
+    for note in network.notes:
+        errors.warn(note)  # stdout has predictions only.
     predict = prediction.checkpoint_predictor(network, int(FLAGS.num_views), num_images)
     return predict, network.class_names
 

@@ -77,7 +77,7 @@ program.start(__name__, define_flags)
 
 def main():
     """Print the table and draw the plot."""
-    from cifar10.benchmark import results
+    from cifar10.report import run_comparison
 
     # TensorBoard would log every file and every resumed run.
     logging.getLogger('tensorboard').setLevel(logging.ERROR)
@@ -85,10 +85,10 @@ def main():
         files.check_writable(FLAGS.plot_file)
     curves = collections.defaultdict(list)
     for name, train_dir, eval_dir in parse_runs(FLAGS.runs):
-        curves[name].append(results.read_curve(train_dir, eval_dir))
-    print(results.comparison(curves, parse_numbers(FLAGS.target_precision)))
+        curves[name].append(run_comparison.read_curve(train_dir, eval_dir))
+    print(run_comparison.comparison(curves, parse_numbers(FLAGS.target_precision)))
     if FLAGS.plot_file is not None:
-        results.plot(curves, FLAGS.plot_file)
+        run_comparison.plot(curves, FLAGS.plot_file)
 
 
 if __name__ == '__main__':

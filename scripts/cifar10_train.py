@@ -22,7 +22,7 @@ from absl import flags
 import tensorflow.compat.v1 as tf
 
 from cifar10 import (
-    input as cifar10_input,
+    input as input_lib,
     model,
     optimizer,
     placement,
@@ -30,7 +30,6 @@ from cifar10 import (
     training,
 )
 from cifar10.cli import training_job
-from cifar10.runs.run import open_run
 
 FLAGS = flags.FLAGS
 
@@ -48,17 +47,16 @@ def train(job, run):
         return
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(settings, run.saved_step)
-        model.set_num_sub_batches(job.num_sub_batches)
-        images, labels = cifar10_input.distorted_inputs(
+        images, labels = input_lib.distorted_inputs(
             job.dataset, hparams.batch_size, job.input_settings
         )
-        queue = cifar10_input.prefetch_queue(images, labels, 2, job.threads.prefetch)
+        queue = input_lib.prefetch_queue(images, labels, 2, job.threads.prefetch)
         images, labels = queue.dequeue()
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, run_length, hparams)
         opt = optimizer.create(learning_rate, hparams)
         with placement.variables_on(job.variable_devices), tf.device(device):
-            logits = model.inference(images, job.dataset.num_classes, hparams)
+            logits = model.inference(images, job.dataset.num_classes, hparams, job.num_sub_batches)
             loss = model.loss(logits, labels, hparams=hparams)
             gradients = opt.compute_gradients(loss)
         train_op = optimizer.train_op(opt, gradients, global_step, run_length, hparams)
@@ -74,8 +72,7 @@ def train(job, run):
 def main():
     """Prepare the data set and the train_dir, print the plan, and train."""
     job = training_job.job_from_flags(variable_strategy=FLAGS.variable_strategy)
-    with open_run(FLAGS.train_dir, job.record, fresh=FLAGS.fresh) as run:
-        run.plan = training_job.print_plan(job, run.saved_step)
+    with training_job.start_run(job) as run:
         train(job, run)
 
 

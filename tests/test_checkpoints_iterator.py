@@ -77,10 +77,11 @@ def test_at_most_one_per_interval(tmp_path, clock):
     assert _found(tmp_path, clock, 30, 40)[:3] == [(3, 4), (33, 34), (63, 64)]
 
 
-def test_a_damaged_one_does_not_give_the_one_before_it_again(tmp_path, clock):
-    _save_number(tmp_path, 10)
+def test_a_damaged_one_does_not_give_the_one_before_it_again(tmp_path, clock, capsys):
+    first = _save_number(tmp_path, 10)
     clock.due = {3: lambda: os.truncate(_save_number(tmp_path, 20) + '.index', 5)}
     assert _found(tmp_path, clock, 1, 10) == [(10, 0)]
+    assert f'. Using {first}\n' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize('is_there', [False, True])

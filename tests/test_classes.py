@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input
-from cifar10.benchmark import classic, measurements
+from cifar10 import input as input_lib
+from cifar10.benchmark import measurements, reference
 from cifar10.data import dataset
 from cifar10.runs import run_record
 from cifar10.training import Job
@@ -24,10 +24,10 @@ def _labels_in(images):
 def test_labels_of_two_bytes_out_of_the_queues(many_dir):
     found = dataset.read(many_dir)
     assert [file.num_examples for file in found.train.files] == [53, 53, 53, 53, 51]
-    labels, images = cifar10_input.shuffled_records(found.train, 263, 50)
+    labels, images = input_lib.shuffled_records(found.train, 263, 50)
     for some_labels, some_images in queues.run([labels, images], 10):
         np.testing.assert_array_equal(some_labels, _labels_in(some_images))
-    labels, images = cifar10_input.undistorted_records(found.test, 60, num_epochs=1)
+    labels, images = input_lib.undistorted_records(found.test, 60, num_epochs=1)
     values = queues.run([labels, images], 5)
     assert sorted(np.concatenate([some_labels for some_labels, _ in values])) == list(range(300))
     for some_labels, some_images in values:
@@ -36,7 +36,7 @@ def test_labels_of_two_bytes_out_of_the_queues(many_dir):
 
 def test_one_example_of_two_label_bytes(many_dir):
     split = dataset.read(many_dir).train
-    example = cifar10_input.read_cifar10(
+    example = input_lib.read_cifar10(
         tf.train.string_input_producer(split.paths, shuffle=False), split.label_weights
     )
     for label, image in queues.run([example.label, example.uint8image], 60):
@@ -48,14 +48,14 @@ def test_the_shuffle_queue_is_bounded(tmp_path, many_dir):
     split = dataset.read(many_dir).train
     for num_examples, minimum in [(3000000, 20000), (50000, 20000), (263, 105)]:
         with tf.Graph().as_default():
-            cifar10_input.shuffled_records(split, num_examples, 128)
-            assert tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN) == [minimum]
+            input_lib.shuffled_records(split, num_examples, 128)
+            assert tf.get_collection(input_lib.SHUFFLE_QUEUE_MIN) == [minimum]
 
 
 def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
     job = Job(dataset.read(many_dir), devices=['/cpu:0', '/cpu:1'])
     batches = [(tf.zeros([128, 24, 24, 3]), tf.zeros([128], tf.int32))] * 2
-    measurements._training_step(job, batches)
+    measurements.training_step('ours', job, batches)
     shapes = {variable.op.name: variable.shape.as_list() for variable in tf.trainable_variables()}
     assert (
         len(shapes) == 10
@@ -65,11 +65,11 @@ def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
     assert dataset.read('').num_classes == 10
 
 
-def test_the_classic_formulation_has_them_too(many_dir):
+def test_the_reference_has_them_too(many_dir):
     job = Job(dataset.read(many_dir))
-    classic.training_step(job, [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 299]))])
+    reference.training_step(job, [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 299]))])
     assert tf.trainable_variables()[-1].shape.as_list() == [300]
-    images, labels = classic.distorted_inputs(job.dataset, 5)
+    images, labels = reference.distorted_inputs(job.dataset, 5)
     assert set(np.concatenate(queues.run(labels, 20))) - set(range(256))
 
 

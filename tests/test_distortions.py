@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, input as cifar10_input
-from cifar10.benchmark import classic
+from cifar10 import distortions, input as input_lib
+from cifar10.benchmark import reference
 from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.distortions import Distortions
@@ -30,7 +30,7 @@ def test_a_batch_equals_tf_image_per_example(data_dir):
     draws = _draws(50, seed=1)
     brightness = np.random.RandomState(2).uniform(-63, 63, 50)
     expected = [
-        classic.distort(image, row, column, tf.constant(flip), shift, factor)
+        reference.distort(image, row, column, tf.constant(flip), shift, factor)
         for image, shift, row, column, flip, factor in zip(images, brightness, *draws)
     ]
     distorted = distortions.distort(tf.constant(images.transpose(0, 3, 1, 2)), Distortions(*draws))
@@ -145,7 +145,7 @@ def test_each_training_image_has_its_own_draws(tmp_path, monkeypatch):
     for path in dataset.read(data_dir).train.paths:
         np.tile(np.concatenate([[0], image.ravel()]).astype(np.uint8), [20, 1]).tofile(path)
     monkeypatch.setattr(distortions, '_standardize', lambda images, contrast: (images, contrast))
-    (images, contrast), _ = cifar10_input.distorted_inputs(data_dir, 100)
+    (images, contrast), _ = input_lib.distorted_inputs(data_dir, 100)
     images, contrast = (np.concatenate(parts) for parts in zip(*queues.run([images, contrast], 40)))
     rows, columns, flip = (
         images[:, 0, 0, 0],

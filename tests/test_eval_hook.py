@@ -109,8 +109,8 @@ def test_a_run_stops_at_its_target(tmp_path, data_dir, capsys, monkeypatch):
     monkeypatch.setattr(hooks.time, 'monotonic', lambda: next(ticks) + now[0])
     _train(tmp_path, data_dir, 9, eval_every=2, target_precision=0.02)
     output = capsys.readouterr().out
-    (line,) = [line for line in output.splitlines() if line.startswith('Precision ')]
-    assert line.startswith('Precision 0.02 is reached at step 2, 7.0 s after the start of ')
+    (line,) = [line for line in output.splitlines() if line.startswith('Precision @ 1 ')]
+    assert line.startswith('Precision @ 1 = 0.02 is reached at step 2, 7.0 s after the start of ')
     assert line.endswith('(evaluations: 7.0 s)')
     assert checkpoint.read_latest(str(tmp_path)).step == 2 and len(PRECISION.findall(output)) == 1
 
@@ -119,7 +119,7 @@ def test_a_run_stops_at_its_target(tmp_path, data_dir, capsys, monkeypatch):
 def test_the_target_at_the_last_step(tmp_path, data_dir, capsys, target, text):
     """The last step is evaluated after the session."""
     _train(tmp_path, data_dir, 3, eval_every=3, target_precision=target)
-    assert f'\nPrecision {target:g} is {text}' in capsys.readouterr().out
+    assert f'\nPrecision @ 1 = {target:g} is {text}' in capsys.readouterr().out
 
 
 def test_what_is_evaluated_and_kept(tmp_path, data_dir, capsys):

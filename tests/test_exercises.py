@@ -59,7 +59,7 @@ def _run_program(directory, text):
 @pytest.mark.parametrize(
     'replacements',
     [
-        [(r" +x = tf\.reshape\(x, .*\n.*'local3'.*\n", LOCAL3)],
+        [(r" +flat = .*\n.*'local3'.*\n", LOCAL3)],
         [("'local4', 192", "'local4', 96"), (r'\[192, num_classes\]', '[96, num_classes]')],
     ],
 )

@@ -105,6 +105,17 @@ def test_lower_layers_name_no_flag():
     assert named == {('distributed/launcher', '--query'), ('distributed/launcher', '--format')}
 
 
+def test_lower_layers_print_nothing():
+    silent = ('placement', 'report/', 'runs/', 'serving/', 'system/')
+    assert [
+        name
+        for name, tree in _modules()
+        if name.startswith(silent)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id == 'print'
+    ] == []
+
+
 def test_private_names_of_tensorflow_are_guarded():
     """An ordinary import of a name that a newer version lacks would end in a traceback."""
     assert [
@@ -118,7 +129,7 @@ def test_private_names_of_tensorflow_are_guarded():
 
 def test_no_parameter_is_called_as_a_module():
     """Exceptions: a value of the class in the module, the arguments of tf.layers, and TensorFlow's
-    own names, `config` and `hooks`."""
+    own names, `config` and `hooks`; `progress` is a function that shows it."""
     classes = {
         (name.split('/')[-1], node.name.lower())
         for name, tree in _modules()
@@ -131,7 +142,7 @@ def test_no_parameter_is_called_as_a_module():
         for name, _ in _modules()
         for part in name.split('/')
         if (part, part.replace('_', '')) not in classes
-    } - {'config', 'hooks'}
+    } - {'config', 'hooks', 'progress'}
     assert [
         (name, node.name, argument.arg)
         for name, tree in _modules()

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import hooks, input as cifar10_input
+from cifar10 import hooks, input as input_lib
 from cifar10.config import RunLength, RunSettings
 from cifar10.system import signals
 
@@ -101,8 +101,8 @@ def _fill(sizes, minima, waits=9, stop_request=signals.StopRequest()):
     looks = iter(sizes)
     tensors = tf.py_func(lambda: np.array(next(looks), np.int32), [], tf.int32)
     for i, minimum in enumerate(minima):
-        tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_SIZE, tensors[i])
-        tf.add_to_collection(cifar10_input.SHUFFLE_QUEUE_MIN, minimum)
+        tf.add_to_collection(input_lib.SHUFFLE_QUEUE_SIZE, tensors[i])
+        tf.add_to_collection(input_lib.SHUFFLE_QUEUE_MIN, minimum)
     hook = hooks.QueueFillHook(stop_request)
     with tf.Session() as session:
         hook.after_create_session(session, _Coordinator(waits))

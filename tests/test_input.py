@@ -5,7 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10 import distortions, input as cifar10_input
+from cifar10 import distortions, input as input_lib
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from tests.helpers import oracle, queues
@@ -13,7 +13,7 @@ from tests.helpers import oracle, queues
 
 def test_read_cifar10_byte_for_byte(data_dir):
     paths = dataset.read(data_dir).train.paths[:2]
-    record = cifar10_input.read_cifar10(tf.train.string_input_producer(paths, shuffle=False))
+    record = input_lib.read_cifar10(tf.train.string_input_producer(paths, shuffle=False))
     assert (record.height, record.width, record.depth) == (32, 32, 3)
     assert (record.label.dtype, record.label.shape.as_list()) == (tf.int32, [1])
     assert (record.uint8image.dtype, record.uint8image.shape.as_list()) == (tf.uint8, [32, 32, 3])
@@ -88,8 +88,8 @@ def test_inputs_end(data_dir):
 
 def test_queue_fill_is_in_the_collection(data_dir):
     images, labels = cifar10.distorted_inputs(data_dir, 16)
-    queue = cifar10_input.prefetch_queue(images, labels, 4)
-    fills = tf.get_collection(cifar10_input.QUEUE_FILL)
+    queue = input_lib.prefetch_queue(images, labels, 4)
+    fills = tf.get_collection(input_lib.QUEUE_FILL)
     assert [fill.op.name for fill in fills] == [
         'distorted_inputs/shuffle_queue/fill',
         'prefetch_queue/fill',

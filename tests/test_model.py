@@ -7,8 +7,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10 import model
+from cifar10 import cpu_kernels, model
 from cifar10.config import CLASSIC
+from cifar10.system import machine
 from tests.helpers import oracle
 
 SHAPES = {
@@ -114,11 +115,11 @@ def test_loss_equals_numpy(decay, smoothing, name):
 
 
 @pytest.mark.parametrize('channels', [3, 64])
-def test_lrn_equals_its_definition(channels):
+def test_lrn_on_a_cpu_equals_its_definition(channels):
     rng = np.random.RandomState(0)
     x, dy = 30 * rng.randn(2, 5, 6, channels), rng.randn(2, 5, 6, channels)
     tensor = tf.constant(x)
-    normalized = model.local_response_normalization(tensor, 'norm')
+    normalized = cpu_kernels.local_response_normalization(tensor, 'norm')
     (gradient,) = tf.gradients(normalized, tensor, tf.constant(dy))
     with tf.Session() as session:
         found, found_gradient = session.run([normalized, gradient])
@@ -127,33 +128,79 @@ def test_lrn_equals_its_definition(channels):
 
 
 @pytest.mark.parametrize(
-    'device, gpus, kinds',
-    [('/cpu:0', 1, {'MatMul'}), ('/gpu:0', 1, {'LRN'}), ('', 1, {'LRN'}), ('', 0, {'MatMul'})],
+    'device, gpus, is_on_gpu',
+    [('/cpu:0', 1, False), ('/gpu:0', 1, True), ('', 1, True), ('', 0, False)],
 )
-def test_lrn_on_gpus(monkeypatch, graph, device, gpus, kinds):
+def test_a_gpu_gets_the_operations_of_the_tutorial(monkeypatch, graph, device, gpus, is_on_gpu):
     monkeypatch.setattr(
         tf.config.experimental,
         'list_physical_devices',
         lambda kind: ['GPU'] * gpus if kind == 'GPU' else [],
     )
     with tf.device(device):
-        model.local_response_normalization(tf.constant(_images(1)), 'norm')
-    assert {op.type for op in graph.get_operations()} & {'MatMul', 'LRN'} == kinds
-    for op in graph.get_operations():
-        if op.type == 'LRN':
-            values = [op.get_attr(name) for name in ('depth_radius', 'bias', 'alpha', 'beta')]
-            np.testing.assert_allclose(values, [4, 1, 0.001 / 9, 0.75], rtol=1e-6)
+        model.inference(tf.constant(_images(16)))
+    norms = [op for op in graph.get_operations() if op.type == 'LRN']
+    assert len(norms) == (2 if is_on_gpu else 0)
+    assert (len(_sub_batches(graph)) == 1) == is_on_gpu
+    for op in norms:
+        values = [op.get_attr(name) for name in ('depth_radius', 'bias', 'alpha', 'beta')]
+        np.testing.assert_allclose(values, [4, 1, 0.001 / 9, 0.75], rtol=1e-6)
+
+
+LAYERS = [
+    'conv1/conv1',
+    'pool1',
+    'norm1',
+    'conv2/conv2',
+    'norm2',
+    'pool2',
+    'local3/local3',
+    'local4/local4',
+    'softmax_linear/softmax_linear',
+]
+
+
+@pytest.mark.parametrize('num_images', [None, 7])
+@pytest.mark.parametrize('dtype', ['float32', 'auto'])
+def test_layers_by_their_names(dtype, num_images):
+    """A divided batch has them all, with the whole batch, also without tuning and in bfloat16."""
+    images = tf.placeholder(tf.float32, [num_images, 24, 24, 3])
+    hparams = dataclasses.replace(CLASSIC, compute_dtype=dtype)
+    with tf.variable_scope('', reuse=tf.AUTO_REUSE):
+        with tf.name_scope('listing'):
+            model.inference(images, is_tuned=False)
+        for number in (1, 3):
+            with tf.name_scope(f'divided_by_{number}'):
+                model.inference(images, hparams=hparams, num_sub_batches=number)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for layer in LAYERS:
+            expected, *found = session.run(
+                [f'{scope}/{layer}:0' for scope in ('listing', 'divided_by_1', 'divided_by_3')],
+                {images: _images(7)},
+            )
+            for values in found:
+                assert values.shape == expected.shape and len(values) == 7
+                error = np.linalg.norm(values - expected) / np.linalg.norm(expected)
+                assert error < (1e-5 if dtype == 'float32' else 0.03), layer
+
+
+def test_gradients_with_respect_to_the_layers_of_an_undivided_batch(graph):
+    images = tf.constant(_images(4))
+    for scope, options in [('one/', dict(num_sub_batches=1)), ('listing/', dict(is_tuned=False))]:
+        with tf.variable_scope('', reuse=tf.AUTO_REUSE), tf.name_scope(scope):
+            logits = model.inference(images, **options)
+        layers = [graph.get_tensor_by_name(f'{scope}{layer}:0') for layer in LAYERS]
+        assert None not in tf.gradients(logits, layers)
 
 
 def test_sub_batches_change_nothing():
     images, labels = tf.constant(_images(7)), tf.constant(np.arange(7))
     both = []
     for number, reuse in ((1, False), (2, True)):
-        model.set_num_sub_batches(number)
         with tf.name_scope(f'divided_by_{number}') as scope, tf.variable_scope('', reuse=reuse):
-            logits = model.inference(images)
-            loss = model.loss(logits, labels, scope)
-        both.append([logits, loss] + tf.gradients(loss, tf.trainable_variables()))
+            loss = model.loss(model.inference(images, num_sub_batches=number), labels, scope)
+        both.append([loss] + tf.gradients(loss, tf.trainable_variables()))
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         for whole, parallel in zip(*session.run(both)):
@@ -162,40 +209,32 @@ def test_sub_batches_change_nothing():
 
 
 def _sub_batches(graph):
-    """Return the activations of the first layer, one tensor per sub-batch."""
-    operations = [op for op in graph.get_operations() if op.type == 'Relu']
-    return [op.outputs[0] for op in operations if op.name.endswith('conv1')]
+    """Return the first convolutions, one per sub-batch."""
+    operations = [op for op in graph.get_operations() if op.type == 'Conv2D']
+    return [op.outputs[0] for op in operations if op.name.startswith('conv1/')]
 
 
 def test_sub_batches_are_as_even_as_can_be(graph):
-    model.set_num_sub_batches(4)
-    logits = model.inference(tf.constant(_images(11)))
+    logits = model.inference(tf.constant(_images(11)), num_sub_batches=4)
     assert logits.shape.as_list() == [11, 10]
     assert sorted(part.shape.as_list()[0] for part in _sub_batches(graph)) == [2, 3, 3, 3]
 
 
-def test_sub_batches_share_the_variables():
-    """The last number counts; a graph without a number does not divide."""
-    for numbers in ([], [3], [3, 1]):
-        with tf.Graph().as_default() as graph:
-            for number in numbers:
-                model.set_num_sub_batches(number)
-            model.inference(tf.constant(_images(3)))
-            variables = {variable.op.name: variable for variable in tf.global_variables()}
-            assert len(_sub_batches(graph)) == (numbers or [1])[-1]
-        assert {name: variable.shape.as_list() for name, variable in variables.items()} == SHAPES
+@pytest.mark.parametrize('cores, number', [(1, 2), (2, 4), (16, 16)])
+def test_the_number_of_sub_batches_follows_the_cores(monkeypatch, graph, cores, number):
+    monkeypatch.setattr(machine, 'num_cores', lambda: cores)
+    model.inference(tf.placeholder(tf.float32, [None, 24, 24, 3]))
+    assert len(_sub_batches(graph)) == number
 
 
 @pytest.mark.parametrize('num_images, sizes', [(0, [1, 1, 1]), (1, [1, 1, 1]), (5, [1, 2, 2])])
 def test_sub_batches_of_an_unknown_number_of_images(graph, num_images, sizes):
     """No part is empty, even if there are fewer images than parts."""
     images = tf.placeholder(tf.float32, [None, 24, 24, 3])
-    model.set_num_sub_batches(3)
-    logits = model.inference(images)
+    logits = model.inference(images, num_sub_batches=3)
     parts = _sub_batches(graph)
-    model.set_num_sub_batches(1)
     with tf.variable_scope('', reuse=True):
-        undivided = model.inference(tf.constant(_images(5)))
+        undivided = model.inference(tf.constant(_images(5)), num_sub_batches=1)
     assert logits.shape.as_list() == [None, 10]
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())

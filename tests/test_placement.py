@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, model, multi_gpu, optimizer, placement, training
+from cifar10 import input as input_lib, model, multi_gpu, optimizer, placement, training
 from cifar10.benchmark import measurements
+from cifar10.cli import training_job
 from cifar10.config import BEST, CLASSIC, FAST, RunLength, RunSettings
 from cifar10.data import dataset
 from cifar10.runs.run import open_run
@@ -53,7 +54,7 @@ def test_tower_devices(monkeypatch, capsys, gpus, towers, devices, message):
         'list_physical_devices',
         lambda kind: ['GPU'] * gpus if kind == 'GPU' else [],
     )
-    assert placement.tower_devices(towers) == devices
+    assert training_job.find_devices(towers) == devices
     told = capsys.readouterr().out
     assert told.startswith(message) and bool(told) == bool(message)
 
@@ -221,10 +222,10 @@ def test_the_benchmark_builds_the_graph_of_the_script(tmp_path, data_dir):
         return [(node.name, node.op, node.device) for node in needed.node]
 
     with tf.Graph().as_default() as graph, tf.device('/cpu:0'):
-        images, labels = cifar10_input.distorted_inputs(job.dataset, job.hparams.batch_size)
-        queue = cifar10_input.prefetch_queue(images, labels, 2 * job.num_towers)
-        batches = cifar10_input.tower_batches(queue, job.num_towers)
-        train_op = measurements._training_step(job, batches).name
+        images, labels = input_lib.distorted_inputs(job.dataset, job.hparams.batch_size)
+        queue = input_lib.prefetch_queue(images, labels, 2 * job.num_towers)
+        batches = input_lib.tower_batches(queue, job.num_towers)
+        train_op = measurements.training_step('ours', job, batches).name
         found = operations(graph, train_op)
     with tf.Graph().as_default() as graph:
         tf.train.import_meta_graph(str(tmp_path / 'model.ckpt-1.meta'))

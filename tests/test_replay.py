@@ -10,7 +10,7 @@ from cifar10 import hooks
 from cifar10.cli import training_job
 from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
-from cifar10.report import tensorboard
+from cifar10.report import event_files
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
 from cifar10.system import signals
@@ -55,7 +55,7 @@ def _end(train_dir):
     values = {name: value.tobytes() for name, value in last.values.items()}
     curves = [
         {step: value for step, found, value in events.scalars(train_dir) if found == tag}
-        for tag in (tensorboard.TOTAL_LOSS, tensorboard.PRECISION)
+        for tag in (event_files.TOTAL_LOSS, event_files.PRECISION)
     ]
     return values, curves
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, training
+from cifar10 import input as input_lib, training
 from cifar10.config import RunSettings
 from cifar10.data import dataset
 from cifar10.errors import UserError
@@ -16,7 +16,7 @@ def _epoch(paths, *shard):
     """Return one epoch of a shard, uint8 [n, 3073]."""
     with tf.Graph().as_default(), tf.Session() as session:
         filenames = tf.train.string_input_producer(paths, shuffle=False, num_epochs=1)
-        read = cifar10_input._read_records(filenames, data_sets.records(paths), *shard)
+        read = input_lib._read_records(filenames, data_sets.records(paths), *shard)
         session.run(tf.local_variables_initializer())
         coord = tf.train.Coordinator()
         runners = tf.train.start_queue_runners(session, coord)
@@ -60,8 +60,8 @@ def test_too_few_examples(tmp_path):
 
 def test_a_shuffle_queue_for_each_share(data_dir):
     """The queue keeps 40 % of the shard's records."""
-    cifar10_input.distorted_inputs(data_dir, 4, settings=InputSettings(shard=Shard(1, 6)))
-    assert tf.get_collection(cifar10_input.SHUFFLE_QUEUE_MIN) == [300 // 6 * 4 // 10]
+    input_lib.distorted_inputs(data_dir, 4, settings=InputSettings(shard=Shard(1, 6)))
+    assert tf.get_collection(input_lib.SHUFFLE_QUEUE_MIN) == [300 // 6 * 4 // 10]
 
 
 def _order(data_dir, worker):
@@ -70,7 +70,7 @@ def _order(data_dir, worker):
     known = {image.tobytes(): i for i, image in enumerate(oracle.read_records(paths)[1])}
     with tf.Graph().as_default():
         training.set_seed(RunSettings(seed=3), 0, worker)
-        _, images = cifar10_input.shuffled_records(
+        _, images = input_lib.shuffled_records(
             data_sets.records(paths),
             150,
             50,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as cifar10_input, model, multi_gpu, summaries
+from cifar10 import input as input_lib, multi_gpu, summaries
 
 LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
 KINDS = [
@@ -17,13 +17,16 @@ KINDS = [
 ]
 
 
-def _summary(num_towers, data_dir):
+def _summary(num_towers, data_dir, num_sub_batches=None):
     """Run one step without an update; return the values by tag, and the fetched values."""
-    images, labels = cifar10_input.distorted_inputs(data_dir, 8)
-    queue = cifar10_input.prefetch_queue(images, labels, 4)
+    images, labels = input_lib.distorted_inputs(data_dir, 8)
+    queue = input_lib.prefetch_queue(images, labels, 4)
     batches = [queue.dequeue() for _ in range(num_towers)]
     losses, tower_grads = multi_gpu.tower_gradients(
-        ['/cpu:0'] * num_towers, batches, tf.train.GradientDescentOptimizer(0.1)
+        ['/cpu:0'] * num_towers,
+        batches,
+        tf.train.GradientDescentOptimizer(0.1),
+        num_sub_batches=num_sub_batches,
     )
     gradients = multi_gpu.average_gradients(tower_grads)
     fetches = {
@@ -58,8 +61,7 @@ def _assert_histogram_of(histogram, values):
 def test_tags_without_tower_and_number(data_dir):
     for num_towers, num_sub_batches in [(1, 1), (2, 3)]:
         with tf.Graph().as_default():
-            model.set_num_sub_batches(num_sub_batches)
-            assert set(_summary(num_towers, data_dir)[0]) == {
+            assert set(_summary(num_towers, data_dir, num_sub_batches)[0]) == {
                 'learning_rate',
                 'total_loss',
                 'losses/cross_entropy',

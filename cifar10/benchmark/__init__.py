@@ -1,1 +1,1 @@
-"""The benchmark, its baseline (the classic formulation), and the comparison of runs."""
+"""The benchmark, its baseline (the reference), and the check of this machine against NumPy."""

@@ -10,10 +10,11 @@ from typing import List, NamedTuple, Sequence, Tuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, model
-from cifar10.benchmark import reference
+from cifar10 import cpu_kernels, errors, model
+from cifar10.benchmark import numpy_network
 from cifar10.config import NUM_CLASSES
 from cifar10.errors import UserError
+from cifar10.model import CONV1_FILTERS, CONV2_FILTERS
 from cifar10.system import machine
 from cifar10.system.machine import Threads
 
@@ -27,7 +28,9 @@ _GPU_LIMIT = 0.01
 _FUNCTIONS = {  # of tensors, by the name of their NumPy formulation
     'conv2d': lambda x, weights: model.conv2d(x, weights),
     'max_pool': lambda x: model.max_pool(x, 'pool'),
-    'local_response_normalization': lambda x: model.local_response_normalization(x, 'norm'),
+    'local_response_normalization': lambda x: (
+        model if cpu_kernels.is_on_gpu(x) else cpu_kernels
+    ).local_response_normalization(x, 'norm'),
     'matmul': tf.matmul,
 }
 
@@ -42,22 +45,33 @@ class Operation(NamedTuple):
     types: Sequence[str] = _TYPES
 
 
-OPERATIONS = [
-    Operation('conv1', 'conv2d', [(24, 24, 3), (5, 5, 3, 64)], ['', 'weights']),
-    Operation('pool1', 'max_pool', [(24, 24, 64)], ['input']),
-    Operation(
-        'norm1 and norm2', 'local_response_normalization', [(12, 12, 64)], ['input'], ['float32']
-    ),
-    Operation('conv2', 'conv2d', [(12, 12, 64), (5, 5, 64, 64)], ['input', 'weights']),
-    Operation('pool2', 'max_pool', [(12, 12, 64)], ['input'], ['float32']),
-] + [
-    Operation(name, 'matmul', [(rows,), (rows, columns)], ['input', 'weights'], ['float32'])
-    for name, rows, columns in [
-        ('local3', 2304, 384),
-        ('local4', 384, 192),
-        ('softmax_linear', 192, NUM_CLASSES),
+OPERATIONS = (
+    [
+        Operation('conv1', 'conv2d', [(24, 24, 3), (5, 5, 3, CONV1_FILTERS)], ['', 'weights']),
+        Operation('pool1', 'max_pool', [(24, 24, CONV1_FILTERS)], ['input']),
+        Operation(
+            'conv2',
+            'conv2d',
+            [(12, 12, CONV1_FILTERS), (5, 5, CONV1_FILTERS, CONV2_FILTERS)],
+            ['input', 'weights'],
+        ),
+        Operation('pool2', 'max_pool', [(12, 12, CONV2_FILTERS)], ['input'], ['float32']),
     ]
-]
+    + [
+        Operation(
+            name, 'local_response_normalization', [(12, 12, num_filters)], ['input'], ['float32']
+        )
+        for name, num_filters in [('norm1', CONV1_FILTERS), ('norm2', CONV2_FILTERS)]
+    ]
+    + [
+        Operation(name, 'matmul', [(rows,), (rows, columns)], ['input', 'weights'], ['float32'])
+        for name, rows, columns in [
+            ('local3', 6 * 6 * CONV2_FILTERS, 384),
+            ('local4', 384, 192),
+            ('softmax_linear', 192, NUM_CLASSES),
+        ]
+    ]
+)
 
 
 class Plan(NamedTuple):
@@ -104,9 +118,9 @@ def compare_operation(operation, num_images, plan):
     }.get(name, random)
     arguments = [draw(rng, (num_images, *first)), *(random(rng, shape) for shape in others)]
     exact = [argument.astype(np.float64) for argument in arguments]
-    expected = {'result': getattr(reference, name)(*exact)}
+    expected = {'result': getattr(numpy_network, name)(*exact)}
     dy = random(rng, expected['result'].shape)
-    gradients = getattr(reference, name + '_gradients')(dy.astype(np.float64), *exact)
+    gradients = getattr(numpy_network, name + '_gradients')(dy.astype(np.float64), *exact)
     for argument, gradient in zip(operation.gradients, gradients):
         if argument:
             expected['gradient of ' + argument] = gradient

@@ -1,8 +1,7 @@
-"""Measurements of the input pipeline, the training step and its operations."""
+"""Measurements of the input pipeline, the training step and its operations in one process."""
 
 import collections
 import contextlib
-import functools
 import re
 import statistics
 import time
@@ -11,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import hooks, input as cifar10_input, model, multi_gpu, optimizer, placement
-from cifar10.benchmark import classic, processes
-from cifar10.system import machine, private_api
+from cifar10 import hooks, input as input_lib, multi_gpu, optimizer, placement
+from cifar10.benchmark import comparisons, reference
+from cifar10.system import machine
 
-OURS, BASELINE = 'ours', 'classic'  # formulations
+OURS, BASELINE = 'ours', 'reference'  # formulations
 SUM = 'sum of all operations'  # more than the time of a step: operations run in parallel
 
 
@@ -24,6 +23,18 @@ class StepCounts(NamedTuple):
 
     warmup: int
     measured: int
+
+
+def _run(session, op, num_steps):
+    """Run an operation; return the seconds, and the seconds of CPU time of this process."""
+    start, cpu_start = time.perf_counter(), time.process_time()
+    for _ in range(num_steps):
+        session.run(op)
+    return time.perf_counter() - start, time.process_time() - cpu_start
+
+
+def _session_config(formulation, job, devices):
+    return machine.session_config(devices, job.threads if formulation == OURS else None)
 
 
 def input_metrics(formulation, job, steps):
@@ -42,60 +53,45 @@ def input_metrics(formulation, job, steps):
     """
     machine.set_up_tensorflow()
     start = time.perf_counter()
-    capacity = 2 * len(job.devices)
-    inputs_fn, num_threads = classic.distorted_inputs, 1
+    inputs_fn, num_threads = reference.distorted_inputs, 1
     if formulation == OURS:
-        inputs_fn, num_threads = cifar10_input.distorted_inputs, job.threads.prefetch
+        inputs_fn, num_threads = input_lib.distorted_inputs, job.threads.prefetch
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images, labels = inputs_fn(job.dataset, job.hparams.batch_size)
-        queue = cifar10_input.prefetch_queue(images, labels, capacity, num_threads)
+        queue = input_lib.prefetch_queue(images, labels, 2 * len(job.devices), num_threads)
         batch = tf.group(*queue.dequeue())
-        with tf.Session(config=_session_config(formulation, job, ['/cpu:0'])) as session:
-            building = time.perf_counter() - start
-            session.run(tf.global_variables_initializer())  # before the queues, as in training
-            start = time.perf_counter()
-            coord = tf.train.Coordinator()
-            queue_threads = tf.train.start_queue_runners(session, coord)
+        config = _session_config(formulation, job, ['/cpu:0'])
+        with tf.train.SingularMonitoredSession(config=config) as monitored:
+            session = monitored.raw_session()  # runs no hooks
             session.run(batch)
-            first = time.perf_counter() - start
-            for _ in range(steps.warmup):
-                session.run(batch)
-            (cpu, _), start = processes.resource_usage(), time.perf_counter()
-            for _ in range(steps.measured):
-                session.run(batch)
-            seconds, (cpu_after, peak_mb) = time.perf_counter() - start, processes.resource_usage()
-            coord.request_stop()
-            coord.join(queue_threads, stop_grace_period_secs=10, ignore_live_threads=True)
-    images = steps.measured * job.hparams.batch_size
+            first_secs = time.perf_counter() - start
+            _run(session, batch, steps.warmup)
+            seconds, cpu_secs = _run(session, batch, steps.measured)
+    num_images = steps.measured * job.hparams.batch_size
     return {
-        'examples/sec': images / seconds,
-        'CPU microseconds per image': (cpu_after - cpu) / images * 1e6,
-        'seconds to build the graph': building,
-        'seconds from the start of the queues to the first batch': first,
-        'peak memory, MB': peak_mb,
+        'examples/sec': num_images / seconds,
+        'CPU microseconds per image': cpu_secs / num_images * 1e6,
+        'seconds to the first batch': first_secs,
     }
 
 
-def _session_config(formulation, job, devices):
-    return machine.session_config(devices, job.threads if formulation == OURS else None)
-
-
-def _training_step(job, batches):
-    """Build towers and update as scripts/cifar10_multi_gpu_train.py does; return the train op."""
-    model.set_num_sub_batches(job.num_sub_batches)
+def training_step(formulation, job, batches):
+    """Build towers and update as the training script of the formulation; return the train op."""
+    if formulation == BASELINE:
+        return reference.training_step(job, batches)[0]
     global_step = tf.train.get_or_create_global_step()
     learning_rate = optimizer.learning_rate(global_step, job.run_length, job.hparams)
     opt = optimizer.create(learning_rate, job.hparams)
     with placement.variables_on(job.variable_devices):
         _, tower_grads = multi_gpu.tower_gradients(
-            job.devices, batches, opt, job.dataset.num_classes, job.hparams
+            job.devices, batches, opt, job.dataset.num_classes, job.hparams, job.num_sub_batches
         )
     gradients = multi_gpu.average_gradients(tower_grads)
     return optimizer.train_op(opt, gradients, global_step, job.run_length, job.hparams)
 
 
 @contextlib.contextmanager
-def _step_session(formulation, job, warmup):
+def _step_session(formulation, job, num_warmup_steps):
     """Yield a session after the warm-up, and the train op on batches in memory."""
     machine.set_up_tensorflow()
     rng = np.random.default_rng(0)
@@ -107,27 +103,20 @@ def _step_session(formulation, job, warmup):
             labels = rng.integers(0, job.dataset.num_classes, size).astype(np.int32)
             with tf.device(device):
                 batches.append([tf.Variable(x, trainable=False) for x in (images, labels)])
-        if formulation == OURS:
-            train_op = _training_step(job, batches)
-        else:
-            train_op, _, _ = classic.training_step(job, batches)
+        train_op = training_step(formulation, job, batches)
         with tf.Session(config=_session_config(formulation, job, job.devices)) as session:
             session.run(tf.global_variables_initializer())
-            for _ in range(warmup):
-                session.run(train_op)
+            _run(session, train_op, num_warmup_steps)
             yield session, train_op
 
 
 def step_metrics(formulation, job, steps):
     """Measure the training step alone; see `input_metrics`."""
     with _step_session(formulation, job, steps.warmup) as (session, train_op):
-        start = time.perf_counter()
-        for _ in range(steps.measured):
-            session.run(train_op)
-        seconds = (time.perf_counter() - start) / steps.measured
+        seconds, _ = _run(session, train_op, steps.measured)
     return {
-        'ms per step': seconds * 1e3,
-        'examples/sec': job.run_length.examples_per_step / seconds,
+        'ms per step': seconds / steps.measured * 1e3,
+        'examples/sec': steps.measured * job.run_length.examples_per_step / seconds,
     }
 
 
@@ -135,61 +124,54 @@ def profile_metrics(formulation, job, steps):
     """Trace the training step.
 
     Returns:
-      A dict from 'name (type)' of each operation, and SUM, to milliseconds per step; and the last
-      step as a Chrome trace in JSON.
+      The means of `operation_ms`, and the last step as a Chrome trace in JSON.
     """
     with _step_session(formulation, job, steps.warmup) as (session, train_op):
-        op_ms = collections.Counter()
+        total_ms = collections.Counter()
         for _ in range(steps.measured):
             metadata = tf.RunMetadata()
             session.run(train_op, options=hooks.TRACE_OPTIONS, run_metadata=metadata)
-            for node in [node for dev in metadata.step_stats.dev_stats for node in dev.node_stats]:
-                kind = ''.join(re.findall(r' = (\w+)\(', node.timeline_label)[:1])
-                ms = (node.op_end_rel_micros - node.op_start_rel_micros) / 1e3
-                for name in (f'{node.node_name} ({kind})', SUM):
-                    op_ms[name] += ms / steps.measured
-    return dict(op_ms), hooks.chrome_trace(metadata)
+            total_ms.update(operation_ms(metadata))
+    return {name: ms / steps.measured for name, ms in total_ms.items()}, hooks.chrome_trace(
+        metadata
+    )
 
 
-@functools.lru_cache(maxsize=None)
-def layer_flops(batch_size, num_classes=model.NUM_CLASSES):
-    """Count the floating-point operations per step of one tower, with TensorFlow's statistics.
+def operation_ms(metadata):
+    """Return a Counter from 'name (type)' of each operation, and SUM, to milliseconds.
+
+    The trace has the operations of a GPU several times: their starts by the CPU, each stream, and
+    all streams. Only the last one counts.
+    """
+    op_ms = collections.Counter()
+    for device in metadata.step_stats.dev_stats:
+        if not re.search(r'/device:CPU:\d+$|/stream:all$', device.device):
+            continue
+        for node in device.node_stats:
+            # On a GPU the name of a node is 'name:type', and the label is the name of a kernel.
+            match = re.match(r'(.+?):(\w+)', node.node_name) or re.search(
+                r'(\S+) = (\w+)\(', node.timeline_label
+            )
+            name = '{} ({})'.format(*match.groups()) if match else node.node_name
+            ms = (node.op_end_rel_micros - node.op_start_rel_micros) / 1e3
+            op_ms.update({name: ms, SUM: ms})
+    return op_ms
+
+
+def step_flops(batch_size):
+    """Return the floating-point operations of a tower's matrix products and convolutions in a step.
 
     A product of [m, k] and [k, n] takes 2 m k n operations. A convolution is a product with one row
-    per position of each example. Products with the padding count, although kernels may skip them.
-    Pooling, normalization and update do not count.
-
-    Args:
-      batch_size: examples per step.
-      num_classes: the number of classes.
-
-    Returns:
-      A dict from layer to a list of the operations of each product, forward and backward.
+    per position of each example. Each layer has one product forward, and one per gradient. Products
+    with the padding count, although kernels may skip them.
     """
-    with tf.Graph().as_default() as graph:
-        size = cifar10_input.IMAGE_SIZE
-        logits = model.inference(tf.zeros([batch_size, size, size, 3]), num_classes=num_classes)
-        tf.gradients(model.loss(logits, tf.zeros([batch_size], tf.int32)), tf.trainable_variables())
-    products = [
-        op
-        for op in graph.get_operations()
-        if re.search('Conv2D|MatMul', op.type)
-        # A step does not compute the gradient of the images.
-        and not op.name.endswith('/conv1/Conv2D_grad/Conv2DBackpropInput')
-    ]
-    return {
-        layer: [
-            private_api.get_stats_for_node_def(graph, op.node_def, 'flops').value
-            for op in products
-            if layer in op.name.split('/')
-        ]
-        for layer in placement.LAYERS
-    }
-
-
-def step_flops(batch_size, num_classes=model.NUM_CLASSES):
-    """Return the sum of `layer_flops`."""
-    return sum(sum(flops) for flops in layer_flops(batch_size, num_classes).values())
+    flops = 0
+    for operation in comparisons.OPERATIONS:
+        (*positions, _), *weights = operation.shapes
+        if weights:
+            num_products = 1 + sum(map(bool, operation.gradients))
+            flops += 2 * batch_size * num_products * int(np.prod([*positions, *weights[0]]))
+    return flops
 
 
 def matmul_flops_per_sec(device, size=4096, num_repeats=5):
@@ -200,11 +182,8 @@ def matmul_flops_per_sec(device, size=4096, num_repeats=5):
     with tf.Graph().as_default(), tf.device(device):
         factors = [tf.Variable(tf.random_normal([size, size])) for _ in range(2)]
         product = tf.matmul(*factors).op
-        seconds = []
         with tf.Session(config=machine.session_config([device])) as session:
             session.run(tf.global_variables_initializer())
-            for _ in range(num_repeats + 1):
-                start = time.perf_counter()
-                session.run(product)
-                seconds.append(time.perf_counter() - start)
-    return 2 * size**3 / statistics.median(seconds[1:])
+            _run(session, product, 1)
+            seconds = [_run(session, product, 1)[0] for _ in range(num_repeats)]
+    return 2 * size**3 / statistics.median(seconds)

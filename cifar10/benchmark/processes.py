@@ -1,4 +1,4 @@
-"""Measurements of the time and memory of processes."""
+"""Child processes for measurements."""
 
 from concurrent import futures
 import contextlib
@@ -9,22 +9,19 @@ import os
 import re
 import subprocess
 import sys
-import time
-from typing import NamedTuple
 
 from cifar10 import errors
 from cifar10.errors import UserError
 from cifar10.system import signals
 
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None
+_STEP_LINE = re.compile(r'(\S+ \S+): step (\d+), ')
 
-_STEP_LINE = re.compile(r'(?:\[worker 0\] )?(\S+ \S+): step (\d+), ')
-# On Linux: the name of an interface, 8 numbers of its received and 8 of its sent data, bytes first.
-# In a container, the interfaces in /sys may be those of the machine.
-_INTERFACES = '/proc/net/dev'
+
+def _kill_at_end(process, stack):
+    """Kill a child process when the ExitStack ends, or when a signal ends this process."""
+    signals.child_pids.add(process.pid)
+    stack.callback(signals.child_pids.discard, process.pid)
+    stack.callback(process.kill)
 
 
 def call_in_new_process(function, *args):
@@ -34,13 +31,11 @@ def call_in_new_process(function, *args):
       UserError: `function` raised it, or the process died.
     """
     spawn = multiprocessing.get_context('spawn')
-    with futures.ProcessPoolExecutor(1, spawn) as pool, contextlib.ExitStack() as end:
+    with futures.ProcessPoolExecutor(1, spawn) as pool, contextlib.ExitStack() as stack:
         with signals.delay_signals():
             result = pool.submit(_call, function, args)
             (process,) = multiprocessing.active_children()
-            signals.child_pids.add(process.pid)
-            end.callback(signals.child_pids.discard, process.pid)
-            end.callback(process.kill)  # An interrupt does not wait for the result.
+            _kill_at_end(process, stack)
         try:
             return result.result()
         except futures.process.BrokenProcessPool:
@@ -60,78 +55,40 @@ def _call(function, args):
         raise UserError(f'The measurement failed: {errors.reason(error)}')
 
 
-def resource_usage():
-    """Return the CPU seconds (user and system) and the peak memory in MB of this process."""
-    return time.process_time(), _peak_mb(resource and resource.getrusage(resource.RUSAGE_SELF))
-
-
-class LoggedStep(NamedTuple):
-    """Time and traffic at the log line of a step."""
-
-    time: datetime.datetime
-    bytes_sent: float  # total of the loopback interface; NaN if unknown
-
-
-def run_trainer(command, min_last_step, terminate_fn=subprocess.Popen.kill):
-    """Run a training script or the launcher to its end.
+def run_trainer(command, last_step):
+    """Run a training script to its end.
 
     Args:
       command: list of strings.
-      min_last_step: the step that the script must reach.
-      terminate_fn: a function that ends the process if the measurement is interrupted.
+      last_step: the step that the script must reach.
 
     Returns:
-      A dict from each step that the chief logs to its LoggedStep; and the peak memory in MB.
+      A dict from each logged step to its datetime; and the peak memory in MB, NaN on Windows.
 
     Raises:
       UserError: the script failed or was stopped; stderr shows the reason.
     """
-    logged_steps = {}
-    with contextlib.ExitStack() as end:
-        # In a new session, Ctrl-C does not reach the script. The benchmark ends the script.
+    times, peak_mb = {}, math.nan
+    with contextlib.ExitStack() as stack:
         with signals.delay_signals():
-            process = end.enter_context(
+            process = stack.enter_context(
+                # In a new session, Ctrl-C does not reach the script: the benchmark ends it.
                 subprocess.Popen(
                     command, stdout=subprocess.PIPE, universal_newlines=True, start_new_session=True
                 )
             )
-            signals.child_pids.add(process.pid)
-            end.callback(signals.child_pids.discard, process.pid)
-            end.callback(terminate_fn, process)
+            _kill_at_end(process, stack)
         for line in process.stdout:
             match = _STEP_LINE.match(line)
             if match:
-                when = datetime.datetime.fromisoformat(match.group(1))
-                logged_steps[int(match.group(2))] = LoggedStep(when, _loopback_bytes())
-        rusage = None
-        if resource:
-            _, process.returncode, rusage = os.wait4(process.pid, 0)
+                times[int(match.group(2))] = datetime.datetime.fromisoformat(match.group(1))
+        if hasattr(os, 'wait4'):
+            _, process.returncode, usage = os.wait4(process.pid, 0)
+            peak_mb = usage.ru_maxrss / (2**20 if sys.platform == 'darwin' else 2**10)
         status = process.wait()
     script = os.path.basename(command[1])
     if status:
         raise UserError(f'{script} failed')
-    if max(logged_steps, default=0) < min_last_step:  # ended by a signal
-        raise UserError(f'{script} was stopped before step {min_last_step}', 'measure again')
-    return logged_steps, _peak_mb(rusage)
-
-
-def terminate_gracefully(process):
-    """Terminate a script; give it 20 seconds to end its own processes."""
-    process.terminate()
-    try:
-        process.wait(timeout=20)
-    except subprocess.TimeoutExpired:
-        process.kill()
-
-
-def _loopback_bytes():
-    if not os.path.exists(_INTERFACES):
-        return math.nan
-    with open(_INTERFACES) as interfaces:
-        return int(re.findall(r'^ *lo:(.*)', interfaces.read(), re.M)[0].split()[8])
-
-
-def _peak_mb(rusage):
-    if rusage is None:
-        return math.nan
-    return rusage.ru_maxrss / (2**20 if sys.platform == 'darwin' else 2**10)
+    if max(times, default=0) < last_step:  # ended by a signal
+        raise UserError(f'{script} was stopped before step {last_step}', 'measure again')
+    return times, peak_mb

@@ -1,180 +1,156 @@
-"""Operations of the network and their gradients in NumPy, in float64.
+"""The trainer in the tutorial's operations: the reference, which is the baseline of the benchmark.
 
-A gradient function takes dy, the gradient of the result, and then the arguments of the operation.
-It returns the gradients of the arguments.
+tf.image distorts one example at a time. 16 threads fill tf.train.shuffle_batch. A FIFO queue
+prefetches. Local response normalization is tf.nn.lrn. A tf.group runs the update and the moving
+averages, in no fixed order. The summaries run the network again.
 """
 
-import numpy as np
+import os
 
-_LRN_RADIUS, _LRN_ALPHA, _LRN_BETA = 4, 0.001 / 9, 0.75  # as in the books; the bias is 1
-_SHIFTS = [(i, j) for i in range(5) for j in range(5)]  # of a 5 x 5 filter
+import tensorflow.compat.v1 as tf
 
-
-def _pad(x, before, after, value=0.0):
-    return np.pad(x, [(0, 0), (before, after), (before, after), (0, 0)], constant_values=value)
-
-
-def _patches(x):
-    """Return the 5 x 5 patch around each position, [n height width, 25 in]."""
-    _, height, width, channels = x.shape
-    padded = _pad(x, 2, 2)
-    shifted = [padded[:, i : i + height, j : j + width] for i, j in _SHIFTS]
-    return np.concatenate(shifted, -1).reshape(-1, len(_SHIFTS) * channels)
+from cifar10 import hooks, input as input_lib, model, training
+from cifar10.config import NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, RunLength
+from cifar10.data import dataset, verification
+from cifar10.errors import UserError
+from cifar10.runs import checkpoint
+from cifar10.system import directories, machine
+from cifar10.tutorial import train as tutorial_train
 
 
-def _as_matrix(weights):
-    return weights.reshape(-1, weights.shape[-1])
-
-
-def conv2d(x, weights):
-    """Convolve [n, height, width, in] with [5, 5, in, out], stride 1, to the same size."""
-    return (_patches(x) @ _as_matrix(weights)).reshape(*x.shape[:3], -1)
-
-
-def conv2d_gradients(dy, x, weights):
-    """Return the gradients of `conv2d`."""
-    _, height, width, channels = x.shape
-    dy = _as_matrix(dy)
-    dpatches = (dy @ _as_matrix(weights).T).reshape(-1, height, width, len(_SHIFTS), channels)
-    dx = _pad(np.zeros_like(x), 2, 2)
-    for index, (i, j) in enumerate(_SHIFTS):
-        dx[:, i : i + height, j : j + width] += dpatches[:, :, :, index]
-    return [dx[:, 2:-2, 2:-2], (_patches(x).T @ dy).reshape(weights.shape)]
-
-
-def _windows(height, width):
-    """Return the index of each of the 9 values of all windows in a padded tensor."""
-    return [
-        (slice(None), slice(i, i + height - 1, 2), slice(j, j + width - 1, 2))
-        for i in range(3)
-        for j in range(3)
-    ]
-
-
-def max_pool(x):
-    """Return the maxima of 3 x 3 windows with stride 2; SAME pads even sizes only at the end."""
-    padded = _pad(x, 0, 1, -np.inf)
-    return np.max([padded[window] for window in _windows(*x.shape[1:3])], 0)
-
-
-def max_pool_gradients(dy, x):
-    """Return the gradients of `max_pool`, for windows with one maximum."""
-    windows = _windows(*x.shape[1:3])
-    padded, dx = _pad(x, 0, 1, -np.inf), _pad(np.zeros_like(x), 0, 1)
-    place = np.argmax([padded[window] for window in windows], 0)
-    for index, window in enumerate(windows):
-        dx[window] += dy * (place == index)
-    return [dx[:, :-1, :-1]]
-
-
-def _sum_near_channels(x):
-    """Sum over the channels at most 4 away."""
-    index = np.arange(x.shape[-1])
-    return x @ (np.abs(index[:, None] - index) <= _LRN_RADIUS).astype(x.dtype)
-
-
-def local_response_normalization(x):
-    """Return x s^-beta with s = 1 + alpha (sum of x^2 over near channels)."""
-    return x * (1 + _LRN_ALPHA * _sum_near_channels(x**2)) ** -_LRN_BETA
-
-
-def local_response_normalization_gradients(dy, x):
-    """Return the gradients of `local_response_normalization`."""
-    s = 1 + _LRN_ALPHA * _sum_near_channels(x**2)
-    sums = _sum_near_channels(dy * x * s ** (-_LRN_BETA - 1))
-    return [dy * s**-_LRN_BETA - 2 * _LRN_ALPHA * _LRN_BETA * x * sums]
-
-
-def matmul(x, weights):
-    """Return x @ weights."""
-    return x @ weights
-
-
-def matmul_gradients(dy, x, weights):
-    """Return the gradients of `matmul`."""
-    return [dy @ weights.T, x.T @ dy]
-
-
-def updated_weights(name, values, hparams, learning_rate):
-    """Return the weights after an update of gradient descent or Muon.
-
-    Args:
-      name: of the variable, like 'conv1/weights'.
-      values: the weights, their gradient, and the momentum before the update, arrays of one shape.
-      hparams: an HParams.
-      learning_rate: a float.
-    """
-    weights, gradient, momentum = values
-    if hparams.optimizer == 'gradient_descent':
-        return weights - learning_rate * gradient
-    momentum = hparams.momentum * momentum + gradient
-    step = gradient + hparams.momentum * momentum  # Nesterov
-    if not name.endswith('/weights') or name.startswith('softmax_linear/'):
-        return weights - learning_rate * step
-    matrix = _as_matrix(step)
-    blocks = [_orthogonalize(matrix[:, i : i + 64]) for i in range(0, matrix.shape[1], 64)]
-    rate = learning_rate * hparams.matrix_learning_rate / hparams.initial_learning_rate
-    update = rate * len(matrix) ** 0.5 * np.concatenate(blocks, 1)
-    weights = weights - update.reshape(weights.shape)
-    return weights * hparams.matrix_weight_rms / np.sqrt((weights**2).mean())
-
-
-def _orthogonalize(matrix):
-    """Return what muon.orthogonalize computes, from the singular values of a matrix."""
-    u, s, v = np.linalg.svd(matrix, full_matrices=False)
-    s /= np.sqrt((s**2).sum())
-    for _ in range(3):
-        s = 3.4445 * s - 4.7750 * s**3 + 2.0315 * s**5
-    return (u * s) @ v
-
-
-def loss_gradients(images, labels, variables, hparams):
-    """Return the gradients of model.loss.
-
-    Args:
-      images: [n, 24, 24, 3].
-      labels: class numbers, [n].
-      variables: a dict from names, like 'conv1/weights', to arrays.
-      hparams: an HParams.
+def distort(image, row, column, flip, brightness, contrast):
+    """Distort an image, uint8 [32, 32, 3], with tf.image and the given random numbers.
 
     Returns:
-      A dict like `variables`.
+      float32 [24, 24, 3].
     """
-    gradients = {}
+    image = tf.cast(image, tf.float32)
+    image = tf.slice(image, [row, column, 0], [24, 24, 3])  # as tf.random_crop
+    image = tf.cond(flip, lambda: tf.image.flip_left_right(image), lambda: image)
+    image = tf.image.adjust_brightness(image, brightness)
+    image = tf.image.adjust_contrast(image, contrast)
+    return tf.image.per_image_standardization(image)
 
-    def add(layer, gradient_function, dy, x):
-        """Record the gradients of a layer's variables; return that of its input."""
-        gradients[layer + '/biases'] = dy.reshape(-1, dy.shape[-1]).sum(0)
-        dx, gradients[layer + '/weights'] = gradient_function(dy, x, variables[layer + '/weights'])
-        return dx
 
-    def layer(name, function, x):
-        return function(x, variables[name + '/weights']) + variables[name + '/biases']
+def distorted_inputs(data_dir, batch_size):
+    """Return batches of distorted images and labels.
 
-    conv1 = np.maximum(layer('conv1', conv2d, images), 0)
-    pool1 = max_pool(conv1)
-    norm1 = local_response_normalization(pool1)
-    conv2 = np.maximum(layer('conv2', conv2d, norm1), 0)
-    norm2 = local_response_normalization(conv2)
-    flat = max_pool(norm2).reshape(len(images), -1)
-    local3 = np.maximum(layer('local3', matmul, flat), 0)
-    local4 = np.maximum(layer('local4', matmul, local3), 0)
-    logits = layer('softmax_linear', matmul, local4)
-    probabilities = np.exp(logits - logits.max(1, keepdims=True))
-    probabilities /= probabilities.sum(1, keepdims=True)
+    Returns:
+      float32 [batch_size, 24, 24, 3], and int32 [batch_size].
+    """
+    split = dataset.read(data_dir).train
+    minimum = int(0.4 * min(verification.verify(split), NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN))
+    record = input_lib.read_cifar10(
+        tf.train.string_input_producer(split.paths), split.label_weights
+    )
+    row, column = (tf.random_uniform([], maxval=9, dtype=tf.int32) for _ in range(2))
+    image = distort(
+        record.uint8image,
+        row,
+        column,
+        tf.random_uniform([]) < 0.5,
+        tf.random_uniform([], -63, 63),
+        tf.random_uniform([], 0.2, 1.8),
+    )
+    images, labels = tf.train.shuffle_batch(
+        [image, record.label],
+        batch_size,
+        num_threads=16,
+        capacity=minimum + 3 * batch_size,
+        min_after_dequeue=minimum,
+    )
+    return images, tf.reshape(labels, [batch_size])
 
-    num_classes, smoothing = logits.shape[1], hparams.label_smoothing
-    targets = (1 - smoothing) * np.eye(num_classes)[labels] + smoothing / num_classes
-    dy = (probabilities - targets) / len(images)
-    dy = add('softmax_linear', matmul_gradients, dy, local4)
-    dy = add('local4', matmul_gradients, dy * (local4 > 0), local3)
-    dy = add('local3', matmul_gradients, dy * (local3 > 0), flat)
-    (dy,) = max_pool_gradients(dy.reshape(len(images), 6, 6, 64), norm2)
-    (dy,) = local_response_normalization_gradients(dy, conv2)
-    dy = add('conv2', conv2d_gradients, dy * (conv2 > 0), norm1)
-    (dy,) = local_response_normalization_gradients(dy, pool1)
-    (dy,) = max_pool_gradients(dy, conv1)
-    add('conv1', conv2d_gradients, dy * (conv1 > 0), images)
-    for name in ('local3/weights', 'local4/weights'):
-        gradients[name] += hparams.fc_weight_decay * variables[name]
-    return gradients
+
+def tower_loss(scope, images, labels, num_classes):
+    """Return the total loss of the tower in the name scope `scope`; add its summaries."""
+    logits = model.inference(images, num_classes, is_tuned=False)
+    total_loss = model.loss(logits, labels, scope)
+    for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS, scope):
+        name = activations.op.name.split('/')[-1]
+        tf.summary.histogram(name + '/activations', activations)
+        tf.summary.scalar(name + '/sparsity', tf.nn.zero_fraction(activations))
+    for part in tf.get_collection('losses', scope):
+        tf.summary.scalar('loss', part)
+    return total_loss
+
+
+def average_gradients(tower_grads):
+    """Average the gradients of all towers; return a list of (gradient, variable)."""
+    averages = []
+    for grads_and_vars in zip(*tower_grads):
+        gradients, variables = zip(*grads_and_vars)
+        averages.append((tf.reduce_mean(tf.stack(gradients), 0), variables[0]))
+    return averages
+
+
+def training_step(job, batches):
+    """Build a tower on each device of the Job, and the update.
+
+    Returns:
+      The train op, the loss of the last tower, and the averaged gradients.
+    """
+    hparams, devices = job.hparams, job.devices
+    global_step = tf.train.get_or_create_global_step()
+    run_length = RunLength(
+        int(batches[0][0].shape[0]), job.num_examples
+    )  # the books' schedule counts the batch of one tower
+    sgd = tf.train.GradientDescentOptimizer(
+        tutorial_train.learning_rate(global_step, run_length, hparams)
+    )
+    tower_grads = []
+    for i, (device, (images, labels)) in enumerate(zip(devices, batches)):
+        with tf.device(device), tf.name_scope(f'tower_{i}') as scope, tf.variable_scope(
+            tf.get_variable_scope(), reuse=i > 0
+        ):
+            total_loss = tower_loss(scope, images, labels, job.dataset.num_classes)
+            tower_grads.append(sgd.compute_gradients(total_loss))
+    gradients = average_gradients(tower_grads) if len(devices) > 1 else tower_grads[0]
+    update = sgd.apply_gradients(gradients, global_step=global_step)
+    averages = tf.train.ExponentialMovingAverage(hparams.moving_average_decay, global_step)
+    return tf.group(update, averages.apply(tf.trainable_variables())), total_loss, gradients
+
+
+def train(job, train_dir):
+    """Train in a new directory.
+
+    Args:
+      job: a Job. Only its data, devices, max_steps, intervals of log lines, summaries and
+        checkpoints, batch size, learning rate and moving_average_decay are used.
+      train_dir: the directory.
+
+    Raises:
+      UserError: the directory is not empty or not usable.
+    """
+    directories.make(train_dir)
+    if not directories.is_empty(train_dir):
+        raise UserError(
+            f'{train_dir} is not empty, and this script cannot resume a run',
+            'give another {train_dir}',
+            'train_dir',
+        )
+    settings = job.settings
+    with tf.Graph().as_default(), tf.device('/cpu:0'):
+        images, labels = distorted_inputs(job.dataset, job.hparams.batch_size)
+        queue = input_lib.prefetch_queue(images, labels, capacity=2 * len(job.devices))
+        batches = [queue.dequeue() for _ in job.devices]
+        train_op, total_loss, gradients = training_step(job, batches)
+        for gradient, variable in gradients:
+            tf.summary.histogram(variable.op.name, variable)
+            tf.summary.histogram(variable.op.name + '/gradients', gradient)
+        summary_op = tf.summary.merge_all()
+        saver = tf.train.Saver()
+        step = training.Step(train_op, [total_loss], gradients, summary_op)
+        log = hooks.LoggingHook(step, job.run_length, settings)
+        config = machine.session_config(job.devices)
+        with tf.summary.FileWriter(
+            train_dir, tf.get_default_graph()
+        ) as summary_writer, tf.train.SingularMonitoredSession([log], config=config) as session:
+            raw_session = session.raw_session()  # runs no hooks
+            for number in range(1, settings.max_steps + 1):
+                session.run(train_op)
+                if number % settings.save_summaries_steps == 0:
+                    summary_writer.add_summary(raw_session.run(summary_op), number)
+                if number % settings.save_checkpoint_steps == 0 or number == settings.max_steps:
+                    path = os.path.join(train_dir, checkpoint.PREFIX)
+                    saver.save(raw_session, path, number)

@@ -1,36 +1,130 @@
-"""Subcommands of the benchmark, and their results as tables and as JSON."""
+"""Subcommands of the benchmark, and their results as a table and as JSON."""
 
 import collections
-import dataclasses
 import json
 import math
 import os
-import platform
 import statistics
 import sys
 import tempfile
 import time
 from typing import NamedTuple
 
-import numpy as np
-import tensorflow.compat.v1 as tf
-
-from cifar10.benchmark import clusters, measurements, processes
-from cifar10.benchmark.measurements import BASELINE, OURS, SUM, StepCounts
+from cifar10.benchmark import measurements, processes
+from cifar10.benchmark.measurements import BASELINE, OURS, StepCounts
+from cifar10.cli import program
 from cifar10.report import text_report
 from cifar10.system import files, machine
 from cifar10.training import Job
 
-MAX_TOWERS = 4  # of the subcommand `towers`
-_UTILIZATION = 'share of the matrix product'
-_STEP_EXAMPLES = 'examples/sec of the step'
+
+class BenchmarkSettings(NamedTuple):
+    """Job and settings of a benchmark."""
+
+    job: Job
+    steps: StepCounts  # 0: the default of the subcommand
+    scripts_dir: str
+    trace_path: str  # for `profile`
+
+    def measure(self, function, formulation, default_steps):
+        """Return the result of a function of measurements.py, called in a new process."""
+        steps = self.steps_or_default(*default_steps)
+        return processes.call_in_new_process(function, formulation, self.job, steps)
+
+    def steps_or_default(self, warmup, measured):
+        """Return the StepCounts, with these defaults for 0."""
+        return StepCounts(self.steps.warmup or warmup, self.steps.measured or measured)
+
+
+def measure_input(formulation, settings):
+    """Measure the input pipeline alone, beside the step that it feeds."""
+    metrics = settings.measure(measurements.input_metrics, formulation, (100, 500))
+    step = settings.measure(measurements.step_metrics, formulation, (10, 100))
+    metrics['examples/sec of the step'] = step['examples/sec']
+    metrics['input / step'] = metrics['examples/sec'] / step['examples/sec']
+    return metrics
+
+
+def measure_step(formulation, settings):
+    """Measure the training step on batches in memory."""
+    metrics = settings.measure(measurements.step_metrics, formulation, (10, 100))
+    return _with_utilization(metrics, settings.job)
+
+
+def measure_train(formulation, settings):
+    """Measure the whole training script, by the times of its log lines."""
+    job, steps = settings.job, settings.steps_or_default(100, 500)
+    script = 'cifar10_multi_gpu_train.py' if formulation == OURS else 'cifar10_classic.py'
+    with tempfile.TemporaryDirectory() as train_dir:
+        command = [
+            sys.executable,
+            os.path.join(settings.scripts_dir, script),
+            '--data_dir=' + job.dataset.directory,
+            '--train_dir=' + train_dir,
+            f'--num_gpus={len(job.devices)}',
+            f'--batch_size={job.hparams.batch_size}',
+            f'--max_steps={sum(steps)}',
+            f'--log_frequency={math.gcd(10, math.gcd(*steps))}',
+            '--save_summaries_steps=100',
+            f'--save_checkpoint_steps={min(1000, steps.measured)}',
+        ]
+        if formulation == OURS:
+            command += [
+                f'--compute_dtype={job.hparams.compute_dtype}',
+                f'--intra_op_threads={job.settings.intra_op_threads}',
+                f'--inter_op_threads={job.settings.inter_op_threads}',
+                '--eval_every=0',
+            ]
+        times, peak_mb = processes.run_trainer(command, sum(steps))
+    seconds = (times[sum(steps)] - times[steps.warmup]).total_seconds()
+    metrics = {
+        'ms per step': seconds / steps.measured * 1e3,
+        'examples/sec': steps.measured * job.run_length.examples_per_step / seconds,
+        'peak memory, MB': peak_mb,
+    }
+    return _with_utilization(metrics, job)
+
+
+def _with_utilization(metrics, job):
+    """Add the GFLOP/s, and their ratio to a matrix product measured in the same round."""
+    flops = measurements.step_flops(job.hparams.batch_size) * len(job.devices)
+    rate = flops / metrics['ms per step'] / 1e6
+    # CPU devices share the same cores.
+    num_units = len(set(job.devices)) if machine.is_gpu(job.devices[0]) else 1
+    limit = (
+        num_units
+        / 1e9
+        * processes.call_in_new_process(measurements.matmul_flops_per_sec, job.devices[0])
+    )
+    return {
+        **metrics,
+        'GFLOP/s': rate,
+        'matrix product, GFLOP/s': limit,
+        'share of the matrix product': rate / limit,
+    }
+
+
+def measure_profile(formulation, settings):
+    """Measure the operations of a step, and write a Chrome trace."""
+    metrics, trace = settings.measure(measurements.profile_metrics, formulation, (10, 20))
+    path = settings.trace_path + ('' if formulation == OURS else '.' + formulation)
+    files.atomic_write(path, trace, 'give another --trace_file')
+    return metrics
+
+
+MEASURES = {
+    'input': measure_input,
+    'step': measure_step,
+    'train': measure_train,
+    'profile': measure_profile,
+}
 
 
 def measure_rounds(subcommand, settings, formulations, num_rounds):
     """Measure the formulations in turn in each round.
 
     Args:
-      subcommand: a key of BENCHMARKS.
+      subcommand: a key of MEASURES.
       settings: a BenchmarkSettings.
       formulations: list of OURS and BASELINE.
       num_rounds: the number of rounds.
@@ -43,260 +137,75 @@ def measure_rounds(subcommand, settings, formulations, num_rounds):
         for formulation in formulations:
             line = f'Round {i + 1} of {num_rounds}: {formulation}'
             print(line, file=sys.stderr, flush=True)
-            for name, value in BENCHMARKS[subcommand](formulation, settings).items():
+            for name, value in MEASURES[subcommand](formulation, settings).items():
                 rounds[formulation][name].append(value)
     return rounds
+
+
+def most_expensive(rounds, number=26):
+    """Return the names of the greatest metrics of each formulation: the sum and 25 operations."""
+    names = []
+    for metrics in rounds.values():
+        medians = {name: statistics.median(values) for name, values in metrics.items()}
+        names += sorted(medians, key=medians.get, reverse=True)[:number]
+    return list(dict.fromkeys(names))
 
 
 def ratios(rounds):
     """Return the ratios of OURS to BASELINE, one per round, of their common metrics."""
     baseline = rounds.get(BASELINE, {})
     return {
-        name: [ours / classic for ours, classic in zip(values, baseline[name])]
+        name: [ours / reference for ours, reference in zip(values, baseline[name])]
         for name, values in rounds[OURS].items()
         if name in baseline and 0 not in baseline[name]
     }
 
 
-def summary_table(rounds):
-    """Return a table of the metrics, and of the ratios if there is a baseline."""
-    columns = dict(rounds, **{'ours / classic': ratios(rounds)} if BASELINE in rounds else {})
-    return metrics_table(columns, rounds[OURS])
-
-
-def metrics_table(columns, names):
-    """Return a Markdown table of medians (least to greatest).
+def table(rounds, names):
+    """Return a Markdown table of medians (least to greatest), and of the ratios to a baseline.
 
     Args:
-      columns: a dict from heading to a dict from metric name to values.
-      names: metric names, one per row. A column may lack some of them.
+      rounds: the result of `measure_rounds`.
+      names: names of metrics, one per row.
     """
+    columns = dict(rounds)
+    if BASELINE in rounds:
+        columns['ours / reference'] = ratios(rounds)
     return text_report.markdown_table(
         ['', *columns],
-        [
-            [name] + [_cell(column[name]) if name in column else '' for column in columns.values()]
-            for name in names
-        ],
+        [[name, *(_cell(column.get(name)) for column in columns.values())] for name in names],
     )
 
 
 def _cell(values):
     """Format median and extremes with three significant digits, or as integers from 100 on."""
+    if not values:
+        return ''
     median, lowest, highest = (
-        f'{value:.0f}' if value >= 100 else f'{value:.3g}'
-        for value in (statistics.median(values), min(values), max(values))
+        f'{value:.0f}' if value >= 100 else f'{value:.3g}' for value in _statistics(values).values()
     )
     return f'{median} ({lowest} to {highest})'
 
 
+def _statistics(values):
+    return {'median': statistics.median(values), 'min': min(values), 'max': max(values)}
+
+
 def json_report(subcommand, rounds, flag_values):
-    """Return the metrics of each round, statistics, host, versions and flags as JSON."""
+    """Return the metrics of each round, statistics, versions, host and flags as JSON."""
+
+    def summary(metrics):
+        return {name: _statistics(values) for name, values in metrics.items()}
+
     return json.dumps(
         {
             'subcommand': subcommand,
             'time': time.strftime('%Y-%m-%dT%H:%M:%S%z'),
-            'host': {
-                'processor': machine.cpu_name(),
-                'cores': machine.num_cores(),
-                'system': platform.platform(),
-                'gpus': machine.gpu_names(),
-                'python': platform.python_version(),
-                'tensorflow': tf.__version__,
-                'numpy': np.__version__,
-            },
+            'host': program.versions(),
             'flags': flag_values,
             'rounds': rounds,
-            'summary': {name: _statistics(metrics) for name, metrics in rounds.items()},
-            'ratios': _statistics(ratios(rounds)),
+            'summary': {formulation: summary(metrics) for formulation, metrics in rounds.items()},
+            'ratios': summary(ratios(rounds)),
         },
         indent=1,
     )
-
-
-def _statistics(values_by_metric):
-    return {
-        name: {'median': statistics.median(values), 'min': min(values), 'max': max(values)}
-        for name, values in values_by_metric.items()
-    }
-
-
-class BenchmarkSettings(NamedTuple):
-    """Job and settings of a benchmark."""
-
-    job: Job
-    steps: StepCounts  # 0: the default of the subcommand
-    scripts_dir: str
-    trainer_flags: list  # not for BASELINE
-    trace_path: str  # for `profile`
-    data_flags: list  # of the trainer, for the data set of the job
-
-    def steps_or_default(self, warmup, measured):
-        """Return the StepCounts, with these defaults for 0."""
-        return StepCounts(self.steps.warmup or warmup, self.steps.measured or measured)
-
-
-def _step_metrics(formulation, settings, job):
-    return processes.call_in_new_process(
-        measurements.step_metrics, formulation, job, settings.steps_or_default(10, 100)
-    )
-
-
-def measure_input(formulation, settings):
-    """Measure the input pipeline alone, and the images per second of a step."""
-    steps = settings.steps_or_default(100, 500)
-    metrics = processes.call_in_new_process(
-        measurements.input_metrics, formulation, settings.job, steps
-    )
-    metrics[_STEP_EXAMPLES] = _step_metrics(formulation, settings, settings.job)['examples/sec']
-    return metrics
-
-
-def input_analysis(rounds, job):
-    """Return a line that compares the input pipeline with the step."""
-    produced, consumed = (
-        statistics.median(rounds[OURS][name]) for name in ('examples/sec', _STEP_EXAMPLES)
-    )
-    can_feed = 'can feed' if produced > consumed else 'CANNOT feed'
-    return (
-        f'The input pipeline {can_feed} the towers on {", ".join(job.devices)}. Without training, it reaches '
-        f'{produced / consumed:.1f} times the examples/sec of the step.'
-    )
-
-
-def measure_step(formulation, settings):
-    """Measure the training step on batches in memory."""
-    return _with_utilization(_step_metrics(formulation, settings, settings.job), settings.job)
-
-
-def measure_train(formulation, settings):
-    """Measure the whole training script, by the times of its log lines."""
-    job, steps = settings.job, settings.steps_or_default(100, 500)
-    script = 'cifar10_multi_gpu_train.py' if formulation == OURS else 'cifar10_classic.py'
-    with tempfile.TemporaryDirectory() as train_dir:
-        command = [sys.executable, os.path.join(settings.scripts_dir, script)] + settings.data_flags
-        command += [
-            '--train_dir=' + train_dir,
-            f'--num_gpus={len(job.devices)}',
-            f'--batch_size={job.hparams.batch_size}',
-            f'--max_steps={sum(steps)}',
-            f'--log_frequency={math.gcd(10, math.gcd(*steps))}',
-            '--save_summaries_steps=100',
-            f'--save_checkpoint_steps={min(1000, steps.measured)}',
-        ]
-        if formulation == OURS:
-            command += settings.trainer_flags
-        logged_steps, peak_mb = processes.run_trainer(command, sum(steps))
-    seconds = (logged_steps[sum(steps)].time - logged_steps[steps.warmup].time).total_seconds()
-    metrics = {
-        'ms per step': seconds / steps.measured * 1e3,
-        'examples/sec': steps.measured * job.run_length.examples_per_step / seconds,
-        'peak memory, MB': peak_mb,
-    }
-    return _with_utilization(metrics, job)
-
-
-def _with_utilization(step_metrics, job):
-    """Add the GFLOP/s, and their ratio to a matrix product measured in the same round."""
-    flops = measurements.step_flops(job.hparams.batch_size, job.dataset.num_classes)
-    rate = flops * len(job.devices) / (step_metrics['ms per step'] / 1e3)
-    # CPU devices share the same cores.
-    num_units = len(set(job.devices)) if machine.is_gpu(job.devices[0]) else 1
-    limit = num_units * processes.call_in_new_process(
-        measurements.matmul_flops_per_sec, job.devices[0]
-    )
-    return {
-        **step_metrics,
-        'GFLOP/s': rate / 1e9,
-        'matrix product, GFLOP/s': limit / 1e9,
-        _UTILIZATION: rate / limit,
-    }
-
-
-def flops_analysis(rounds, job):
-    """Return the operations per step, and the limit: arithmetic or overhead."""
-    batch_size, num_classes = job.hparams.batch_size, job.dataset.num_classes
-    lines = ['Floating-point operations per tower per step:'] + [
-        f'  {layer:<14} {len(flops)} products {sum(flops) / 1e9:9.4f} GFLOP'
-        for layer, flops in measurements.layer_flops(batch_size, num_classes).items()
-    ]
-    total = measurements.step_flops(batch_size, num_classes)
-    lines.append(f'  {"sum":<25} {total / 1e9:9.4f} GFLOP')
-    for formulation, metrics in rounds.items():
-        share = statistics.median(metrics[_UTILIZATION])
-        limit = 'arithmetic' if share >= 0.5 else 'overhead'
-        lines.append(
-            f'Limit: {limit} for {formulation} ({100 * share:.0f} % of the rate of a float32 matrix product)'
-        )
-    return '\n'.join(lines)
-
-
-def measure_towers(formulation, settings):
-    """Measure a batch on one tower, and divided among two and four towers."""
-    size = settings.job.hparams.batch_size
-    whole = f'1 x {size}'
-    metrics, ratios = {}, {}
-    for n in (1, 2, MAX_TOWERS):
-        name = f'ms per step, {n} x {size // n}'
-        metrics[name] = _towers_ms(formulation, settings, n)
-        if n > 1:
-            ratios[f'{name} / {whole}'] = metrics[name] / metrics['ms per step, ' + whole]
-    return dict(metrics, **ratios)
-
-
-def _towers_ms(formulation, settings, num_towers):
-    """Return milliseconds per step of the job's batch, divided among `num_towers` towers."""
-    job = settings.job
-    hparams = dataclasses.replace(job.hparams, batch_size=job.hparams.batch_size // num_towers)
-    part = job._replace(devices=job.devices[:num_towers], hparams=hparams)
-    return _step_metrics(formulation, settings, part)['ms per step']
-
-
-def measure_profile(formulation, settings):
-    """Measure the operations of a step, and write a Chrome trace."""
-    metrics, trace = processes.call_in_new_process(
-        measurements.profile_metrics, formulation, settings.job, settings.steps_or_default(10, 20)
-    )
-    files.atomic_write(_trace_path(formulation, settings), trace, 'give another --trace_file')
-    return metrics
-
-
-def _trace_path(formulation, settings):
-    return settings.trace_path + ('' if formulation == OURS else '.' + formulation)
-
-
-def tables(subcommand, rounds, settings):
-    """Return the results of a subcommand as Markdown tables and their analysis."""
-    if subcommand == 'profile':
-        parts = [
-            f'{formulation}, Chrome trace in {_trace_path(formulation, settings)} (open it in ui.perfetto.dev)\n\n{_most_expensive(op_ms)}'
-            for formulation, op_ms in rounds.items()
-        ]
-        sums = {formulation: {SUM: op_ms[SUM]} for formulation, op_ms in rounds.items()}
-        return '\n\n'.join(parts + [summary_table(sums)])
-    analyses = {'input': input_analysis, 'step': flops_analysis, 'train': flops_analysis}
-    analysis = [analyses[subcommand](rounds, settings.job)] if subcommand in analyses else []
-    return '\n\n'.join([summary_table(rounds)] + analysis)
-
-
-def _most_expensive(op_ms):
-    """Return a Markdown table of the 25 most expensive operations and their shares of the sum.
-
-    Args:
-      op_ms: a dict from the names of measurements.profile_metrics to milliseconds per round.
-    """
-    medians = {name: statistics.median(values) for name, values in op_ms.items() if name != SUM}
-    names = sorted(medians, key=medians.get, reverse=True)[:25] + [SUM]
-    shares = {
-        name: [100 * ms / total for ms, total in zip(op_ms[name], op_ms[SUM])] for name in names
-    }
-    return metrics_table({'ms': op_ms, 'share in %': shares}, names)
-
-
-BENCHMARKS = {
-    'input': measure_input,
-    'step': measure_step,
-    'train': measure_train,
-    'towers': measure_towers,
-    'profile': measure_profile,
-    'distributed': clusters.measure_distributed,
-}

@@ -3,6 +3,7 @@
 A trainer prints the plan at the start and writes it for TensorBoard.
 """
 
+import contextlib
 import dataclasses
 import math
 
@@ -13,7 +14,7 @@ from cifar10.cli import data_flags, program, training_flags
 from cifar10.config import CLASSIC
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint, run_record
+from cifar10.runs import checkpoint, run, run_record
 from cifar10.system import machine
 from cifar10.training import Job
 
@@ -46,7 +47,7 @@ def job_from_flags(
         recorded = run_record.read_hparams(FLAGS.train_dir)
     hparams = training_flags.hparams_from_flags(recorded)
     check_division(num_devices, devices_per_tower)
-    devices = placement.tower_devices(num_devices)
+    devices = find_devices(num_devices)
     if FLAGS.deterministic and machine.is_gpu(devices[0]):
         raise UserError(
             '--deterministic works on CPUs only', 'hide the GPUs with CUDA_VISIBLE_DEVICES=-1'
@@ -63,6 +64,17 @@ def job_from_flags(
         dataset_name=FLAGS.dataset,
         **cluster_fields,
     )
+
+
+def find_devices(num_devices):
+    """Return the devices of all towers; print a line if there are fewer GPUs than requested."""
+    devices = placement.tower_devices(num_devices)
+    num_gpus = len(set(devices))
+    if not machine.is_gpu(devices[0]):
+        print(f'No GPU found: using {", ".join(devices)} ({placement.GPU_REMEDY})')
+    elif num_gpus < num_devices:
+        print(f'Fewer GPUs ({num_gpus}) than requested ({num_devices}): GPUs are shared')
+    return devices
 
 
 def check_batch_size(batch_size, dataset):
@@ -89,6 +101,20 @@ def check_division(num_devices, devices_per_tower):
             f'--num_gpus={num_devices} is not a multiple of --devices_per_tower={devices_per_tower}',
             'change one of them',
         )
+
+
+@contextlib.contextmanager
+def start_run(job, cluster_line=None):
+    """Yield the Run of a Job in --train_dir; print its notes and the plan.
+
+    Raises:
+      UserError: see run.open_run.
+    """
+    with run.open_run(FLAGS.train_dir, job.record, FLAGS.fresh) as opened:
+        for note in opened.notes:
+            print(note)
+        opened.plan = print_plan(job, opened.saved_step, cluster_line)
+        yield opened
 
 
 def print_plan(job, first_step, cluster_line=None):
@@ -215,7 +241,7 @@ def _evaluation(settings):
     if settings.eval_every is None:
         return 'test images, last checkpoint (--eval_every=N: also every N steps)'
     target = settings.target_precision
-    stop = f'; stops at a precision of {target:g} (--target_precision)' if target else ''
+    stop = f'; stops at precision @ 1 = {target:g} (--target_precision)' if target else ''
     kept = (
         '; keeps the checkpoint that is best on the test images (--keep_best): its precision is partly luck, and '
         '`cifar10_dataset.py holdout` makes a data set to choose with'

@@ -8,7 +8,7 @@ must run the same collectives. A tensor that only one worker fetches must not de
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer, placement
-from cifar10.distributed.worker_session import StartHook, Update
+from cifar10.distributed.worker_session import StartHook, WorkerOps
 from cifar10.system import private_api
 
 _GROUP_KEY = 1  # all workers
@@ -21,8 +21,8 @@ def variable_scope(worker):
     return placement.variables_on(worker.job.variable_devices)
 
 
-def update(worker, opt, own_gradients):
-    """Return the Update from the average of the gradients; see synchronous.update."""
+def worker_ops(worker, opt, own_gradients):
+    """Return the WorkerOps from the average of the gradients; see synchronous.worker_ops."""
     variables = [variable for _, variable in own_gradients]
     flat = tf.concat([tf.reshape(gradient, [-1]) for gradient, _ in own_gradients], 0)
     parts = tf.split(
@@ -36,7 +36,7 @@ def update(worker, opt, own_gradients):
         variable.assign(_broadcast(worker, variable.read_value(), key))
         for key, variable in enumerate(tf.global_variables(), _VARIABLES)
     ]
-    return Update(train_op, gradients, hooks=[StartHook(tf.group(*broadcast))])
+    return WorkerOps(train_op, gradients, hooks=[StartHook(tf.group(*broadcast))])
 
 
 def _broadcast(worker, value, instance_key):

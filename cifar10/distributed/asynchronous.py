@@ -11,7 +11,7 @@ import contextlib
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
-from cifar10.distributed.worker_session import StartHook, Update
+from cifar10.distributed.worker_session import StartHook, WorkerOps
 
 _PAIRS = 'shared_and_copied_variables'  # graph collection of pairs
 
@@ -47,8 +47,8 @@ def variable_scope(worker):
     trainable[:] = [shared for shared, _ in tf.get_collection(_PAIRS)]
 
 
-def update(worker, opt, gradients):
-    """Return the Update of a worker; see synchronous.update."""
+def worker_ops(worker, opt, gradients):
+    """Return the WorkerOps; see synchronous.worker_ops."""
     job, global_step = worker.job, tf.train.get_global_step()
     fetched_step = _local_variable(worker, 'fetched_step', tf.constant(0, tf.int64))
     # The step comes first: it must not be newer than the weights.
@@ -70,7 +70,7 @@ def update(worker, opt, gradients):
         # Without copies, the next step reads the weights after this update.
         train_op = tf.group(*resets) if hooks else fetched_step.assign(step).op
     summary = tf.raw_ops.ScalarSummary(tags='staleness', values=tf.cast(staleness, tf.float32))
-    return Update(train_op, gradients, hooks=[StartHook(fetch_op), *hooks], summaries=[summary])
+    return WorkerOps(train_op, gradients, hooks=[StartHook(fetch_op), *hooks], summaries=[summary])
 
 
 def _local_variable(worker, name, initial_value, trainable=False):

@@ -11,13 +11,13 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
 from cifar10.distributed import allreduce, server, synchronous
-from cifar10.distributed.worker_session import Update
+from cifar10.distributed.worker_session import WorkerOps
 
 variable_scope = allreduce.variable_scope
 
 
-def update(worker, opt, gradients):
-    """Return the Update of a worker; see synchronous.update."""
+def worker_ops(worker, opt, gradients):
+    """Return the WorkerOps; see synchronous.worker_ops."""
     job, step, num_workers = worker.job, tf.train.get_global_step(), worker.strategy.num_workers
     train_op = optimizer.train_op(opt, gradients, step, job.run_length, job.hparams)
     own_variables = [
@@ -42,7 +42,7 @@ def update(worker, opt, gradients):
     shared_variables = [num_averages] + [shared for shared, _ in pairs]
     hook = _AverageHook(worker, shared_variables, _fetch(pairs), reached_step, exchange)
     # It is the first hook: that of SyncReplicasOptimizer reads `num_averages`.
-    return Update(train_op, gradients, hooks=[hook, *fields.pop('hooks')], **fields)
+    return WorkerOps(train_op, gradients, hooks=[hook, *fields.pop('hooks')], **fields)
 
 
 def _shared_variable(name, initial_value):

@@ -5,7 +5,7 @@ import contextlib
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
-from cifar10.distributed.worker_session import Update
+from cifar10.distributed.worker_session import WorkerOps
 
 
 def variable_scope(unused_worker):
@@ -13,8 +13,8 @@ def variable_scope(unused_worker):
     return contextlib.nullcontext()
 
 
-def update(worker, opt, gradients):
-    """Return a worker's Update.
+def worker_ops(worker, opt, gradients):
+    """Return the WorkerOps of the mode.
 
     A worker sends its gradient to accumulators on the servers, and waits for a token. A thread of
     the chief takes the averages from the accumulators, makes the update and the moving averages on
@@ -34,11 +34,11 @@ def update(worker, opt, gradients):
         variables_to_average=tf.trainable_variables(),
     )
     train_op = sync.apply_gradients(gradients, global_step)
-    return Update(train_op, gradients, **hooks_and_last_op(worker, sync))
+    return WorkerOps(train_op, gradients, **hooks_and_last_op(worker, sync))
 
 
 def hooks_and_last_op(worker, sync):
-    """Return the fields `hooks` and `last_op` of the Update with a SyncReplicasOptimizer."""
+    """Return the fields `hooks` and `last_op` of the WorkerOps with a SyncReplicasOptimizer."""
     is_chief = worker.task.is_chief
     # With initial tokens, a fast worker could send two gradients for one update.
     hook = sync.make_session_run_hook(is_chief, num_tokens=0)

@@ -49,8 +49,8 @@ class Worker(NamedTuple):
         return self.cluster.ps_tasks + (workers if self.strategy.needs_all_workers else workers[:1])
 
 
-class Update(NamedTuple):
-    """A worker's operations for an update in one of the modes."""
+class WorkerOps(NamedTuple):
+    """Operations and hooks with which a worker trains in one of the modes."""
 
     train_op: tf.Operation
     gradients: Sequence[tuple]  # (gradient, variable), for the summaries
@@ -188,7 +188,7 @@ class _EndHook(tf.train.SessionRunHook):
         Args:
           worker: a Worker.
           global_step: the step after the update, see training.Step.
-          last_op: see Update.
+          last_op: see WorkerOps.
           stop_request: a signals.StopRequest.
           finish: a function that the chief calls before its end.
         """
@@ -250,7 +250,7 @@ class _EndHook(tf.train.SessionRunHook):
 
 
 @contextlib.contextmanager
-def session(worker, run, step, saver, queue, worker_update):
+def session(worker, run, step, saver, queue, worker_ops):
     """Yield the training session of a worker; the process ends at the end of the block.
 
     Args:
@@ -259,7 +259,7 @@ def session(worker, run, step, saver, queue, worker_update):
       step: a training.Step.
       saver: a tf.train.Saver.
       queue: the prefetch queue.
-      worker_update: an Update.
+      worker_ops: a WorkerOps.
 
     Raises:
       UserError: see training.session.
@@ -270,9 +270,9 @@ def session(worker, run, step, saver, queue, worker_update):
         worker.job, run, step, saver, queue, stop_request
     )
     session_hooks = [
-        *worker_update.hooks,
+        *worker_ops.hooks,
         *session_hooks,
-        _EndHook(worker, step.global_step, worker_update.last_op, stop_request, finish),
+        _EndHook(worker, step.global_step, worker_ops.last_op, stop_request, finish),
     ]
     # Workers that are not the chief have nothing to save: a signal ends them immediately.
     with training.translate_divergence(

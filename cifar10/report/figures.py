@@ -130,7 +130,7 @@ def confusion_matrix(matrix, class_names):
 
 
 def reliability_diagram(calibration):
-    """Draw precision and number of examples by confidence.
+    """Draw accuracy and number of examples by confidence.
 
     Args:
       calibration: a metrics.Calibration.
@@ -138,17 +138,17 @@ def reliability_diagram(calibration):
     from matplotlib import figure
 
     # Older versions of matplotlib draw no bars if the first value is nan.
-    counts, confidences, precisions = map(np.nan_to_num, calibration)
+    counts, confidences, accuracies = map(np.nan_to_num, calibration)
     fig = figure.Figure(figsize=(5.5, 6))
     above, below = fig.subplots(2, sharex=True, gridspec_kw={'height_ratios': [4, 1]})
     width = 1 / len(counts)
     centers = (np.arange(len(counts)) + 0.5) * width
-    above.bar(centers, precisions, 0.9 * width, label='precision')
+    above.bar(centers, accuracies, 0.9 * width, label='accuracy')
     above.bar(
         centers,
-        confidences - precisions,
+        confidences - accuracies,
         0.9 * width,
-        precisions,
+        accuracies,
         fill=False,
         edgecolor='tab:red',
         hatch='//',
@@ -158,7 +158,7 @@ def reliability_diagram(calibration):
     above.legend()
     above.set(
         title=f'Reliability: expected calibration error {calibration.expected_calibration_error:.3f}',
-        ylabel='precision',
+        ylabel='accuracy',
         xlim=(0, 1),
         ylim=(0, 1),
     )

@@ -9,7 +9,7 @@ _NUM_BINS = 15  # of the calibration
 
 
 class Calibration(NamedTuple):
-    """Confidence and precision in bins of equal width.
+    """Confidence and accuracy in bins of equal width.
 
     Bin i of m has the confidences in (i/m, (i+1)/m]. Source: Guo et al., "On calibration of modern
     neural networks", 2017, arXiv 1706.04599, section 2.
@@ -17,12 +17,12 @@ class Calibration(NamedTuple):
 
     counts: np.ndarray  # int64 [bins]
     confidences: np.ndarray  # float64 [bins], means; nan in an empty bin
-    precisions: np.ndarray  # float64 [bins]; nan in an empty bin
+    accuracies: np.ndarray  # float64 [bins]; nan in an empty bin
 
     @property
     def expected_calibration_error(self):
-        """Mean gap between precision and confidence, weighted by the examples of each bin."""
-        gaps = np.abs(self.precisions - self.confidences)
+        """Mean gap between accuracy and confidence, weighted by the examples of each bin."""
+        gaps = np.abs(self.accuracies - self.confidences)
         return np.nansum(self.counts * gaps) / self.counts.sum()
 
 
@@ -84,8 +84,8 @@ class Metrics(NamedTuple):
         return int(self.is_correct.sum())
 
     @property
-    def precision(self):
-        """Fraction of correctly classified examples."""
+    def accuracy(self):
+        """Fraction of correctly classified examples: the books' precision @ 1."""
         return self.num_correct / self.num_examples
 
     @property
@@ -95,16 +95,16 @@ class Metrics(NamedTuple):
 
     @property
     def confidence_interval(self):
-        """Bounds of the 95 % confidence interval of the precision.
+        """Bounds of the 95 % confidence interval of the accuracy.
 
         Score interval of E. B. Wilson, "Probable inference, the law of succession, and statistical
-        inference", Journal of the American Statistical Association 22 (1927). Unlike precision
+        inference", Journal of the American Statistical Association 22 (1927). Unlike accuracy
         +- 1.96 standard errors, it stays between 0 and 1, and its width is never 0.
         """
         # the 0.975 quantile of the standard normal distribution
         square = 1.959963984540054**2 / self.num_examples
-        middle = self.precision + square / 2
-        half = math.sqrt(square * (self.precision * (1 - self.precision) + square / 4))
+        middle = self.accuracy + square / 2
+        half = math.sqrt(square * (self.accuracy * (1 - self.accuracy) + square / 4))
         return max(0.0, (middle - half) / (1 + square)), min(1.0, (middle + half) / (1 + square))
 
     def precision_at_k(self, k):
@@ -133,9 +133,9 @@ class Metrics(NamedTuple):
     def overall_metrics(self):
         """Return the ClassMetrics of all classes together, as scalars.
 
-        Micro-averages of precision and recall are equal: there is one prediction per example.
+        With one prediction per example, precision and recall over all classes are the accuracy.
         """
-        return ClassMetrics(self.precision, self.precision, self.num_examples)
+        return ClassMetrics(self.accuracy, self.accuracy, self.num_examples)
 
     def calibration(self):
         """Return the Calibration."""

@@ -19,7 +19,7 @@ def full_report(result):
             classification_report(metrics, class_names),
             confusion_matrix(metrics, class_names),
             f'Calibration: expected error {calibration.expected_calibration_error:.3f} ({len(calibration.counts)} bins), '
-            f'mean confidence {metrics.confidences.mean():.3f}, precision {metrics.precision:.3f}',
+            f'mean confidence {metrics.confidences.mean():.3f}, accuracy {metrics.accuracy:.3f}',
             mistakes(result.mistakes[:10], class_names),
         ]
     )

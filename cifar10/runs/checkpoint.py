@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from typing import Dict, NamedTuple
+from typing import Dict, NamedTuple, Sequence
 
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -26,6 +26,7 @@ class Checkpoint(NamedTuple):
     path: str  # for the directory of the run and for messages
     step: int  # the number of updates
     values: Dict[str, np.ndarray]  # by variable name
+    notes: Sequence[str] = ()  # for the user: why a newer checkpoint was not read
 
 
 def candidates(directory):
@@ -136,11 +137,9 @@ def newest_step(directory):
 def read_latest(directory):
     """Read the newest intact checkpoint in `directory`, even while a trainer saves there.
 
-    Print a line if a newer checkpoint is damaged, or if the list of checkpoints is missing,
-    damaged, or names another directory.
-
     Returns:
-      A Checkpoint; None if there is neither a checkpoint nor a list.
+      A Checkpoint, with a note if a newer one is damaged, or if the list of checkpoints is missing,
+      damaged, or names another directory; None if there is neither a checkpoint nor a list.
 
     Raises:
       UserError: there is a checkpoint or a list, but no intact checkpoint.
@@ -162,9 +161,8 @@ def read_latest(directory):
                 return read_latest(directory)
             problems.append(str(error))
             continue
-        if problems:
-            print(f'{". ".join(problems)}. Using {path}')
-        return ckpt
+        notes = [f'{". ".join(problems)}. Using {path}'] if problems else []
+        return ckpt._replace(notes=notes)
     if before or os.path.exists(state_file):
         raise UserError(
             f'{". ".join(problems)}. There is no other intact checkpoint',
@@ -260,14 +258,13 @@ def read_choice(directory, choice):
 
 
 def variable_suffix(ckpt):
-    """Return the suffix of the variable names to load from a Checkpoint.
+    """Return the suffix of the variable names to load from a Checkpoint, and notes for the user.
 
-    Without moving averages, print a line and return ''.
+    Without moving averages, the suffix is '', and there is a note.
     """
     if any(name.endswith(_AVERAGE_SUFFIX) for name in ckpt.values):
-        return _AVERAGE_SUFFIX
-    print(f'{ckpt.path} has no moving averages: using the weights')
-    return ''
+        return _AVERAGE_SUFFIX, []
+    return '', [f'{ckpt.path} has no moving averages: using the weights']
 
 
 def check_fits(ckpt, variables):

@@ -24,15 +24,17 @@ class Run:
       directory: the absolute path.
       record: a RunRecord.
       resumed: the Checkpoint from which training resumes; None for a new run.
+      notes: lines for the user about the start.
       plan: the lines of the plan for TensorBoard's Text tab, or None.
     """
 
     plan = None
 
-    def __init__(self, lock, directory, record, resumed):
+    def __init__(self, lock, directory, record, resumed, notes):
         """Create the run in a directory with this directories.Lock."""
         self._lock = lock
         self.directory, self.record, self.resumed = directory, record, resumed
+        self.notes = notes
 
     @property
     def saved_step(self):
@@ -81,17 +83,20 @@ class Run:
         run_record.write(self.directory, self.record)
 
     def keep_best(self, ckpt, precision):
-        """Keep a checkpoint as the best one, if its precision is greater.
+        """Keep a checkpoint as the best one, if its precision @ 1 is greater.
 
         Even if the process is killed, the record names a complete checkpoint or none.
 
         Args:
           ckpt: the Checkpoint that was evaluated.
           precision: the fraction of correctly classified examples.
+
+        Returns:
+          The path of the kept checkpoint, or None.
         """
         best = self.record.best
         if best and precision <= best['precision']:
-            return
+            return None
         name = f'best.ckpt-{ckpt.step}'
         if best and best['checkpoint'] == name:  # A resumed run has repeated the step.
             self._record_best(None)
@@ -99,7 +104,7 @@ class Run:
         checkpoint.write(path, ckpt.values)
         self._record_best({'checkpoint': name, 'precision': precision})
         checkpoint.remove_other_best_files(self.directory, name)
-        print(f'Best so far: precision @ 1 = {precision:.3f} on the test images, kept as {path}')
+        return path
 
     def _record_best(self, best):
         self.record = dataclasses.replace(self.record, best=best)
@@ -127,28 +132,33 @@ def open_run(train_dir, record, fresh=False):
         'stop it, or give another {train_dir}',
         'train_dir',
     )
+    notes = []
     directories.make(train_dir)
     if fresh and any(map(_RUN_FILE.fullmatch, checkpoint.file_names(train_dir))):
         with directories.Lock(train_dir, busy_error):
-            _move_aside(train_dir)
+            notes.append(_move_aside(train_dir))
         directories.make(train_dir)
     with directories.Lock(train_dir, busy_error) as lock:
         resumed = checkpoint.read_latest(train_dir)
+        if resumed:
+            notes += resumed.notes
         if resumed and resumed.step == 0:
             resumed = None
         if resumed:
-            record = run_record.check_resumable(train_dir, record)
+            record, changes = run_record.check_resumable(train_dir, record)
+            notes += changes
         for name in checkpoint.file_names(train_dir):
             if _UNFINISHED.fullmatch(name):
                 os.remove(os.path.join(train_dir, name))
         try:
-            yield Run(lock, train_dir, record, resumed)
+            yield Run(lock, train_dir, record, resumed, notes)
         finally:
             with contextlib.suppress(RuntimeError):  # The last write has raised the same error.
                 tf.summary.FileWriterCache.clear()  # closes the event file
 
 
 def _move_aside(directory):
+    """Rename a directory; return a note for the user."""
     aside = f'{directory}.{time.strftime("%Y%m%d-%H%M%S")}'
     try:
         os.rename(directory, aside)
@@ -158,4 +168,4 @@ def _move_aside(directory):
             'give another {train_dir}',
             'train_dir',
         )
-    print(f'Moved the run in {directory} to {aside}')
+    return f'Moved the run in {directory} to {aside}'

@@ -15,7 +15,7 @@ from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.system import files
 
-RECORD = 'run.json'
+RECORD_FILE = 'run.json'
 # A deterministic run depends on these values: name, and what determines it.
 _CAUSES = {
     'deterministic': '{deterministic}',
@@ -73,7 +73,7 @@ def read(directory):
       UserError: the record is damaged.
     """
     hint = 'delete it to train or evaluate without the record'
-    return files.read_json(os.path.join(directory, RECORD), _parse, hint) or RunRecord()
+    return files.read_json(os.path.join(directory, RECORD_FILE), _parse, hint) or RunRecord()
 
 
 def write(directory, record):
@@ -85,7 +85,7 @@ def write(directory, record):
     # JSON has no infinity.
     values = {name: None if value == math.inf else value for name, value in record.flat().items()}
     content = json.dumps(values, indent=1, allow_nan=False)
-    files.atomic_write(os.path.join(directory, RECORD), content, 'make room there')
+    files.atomic_write(os.path.join(directory, RECORD_FILE), content, 'make room there')
 
 
 def read_hparams(directory):
@@ -144,21 +144,22 @@ def check_classes(directory, class_names):
 
 
 def check_resumable(directory, record):
-    """Compare a new RunRecord with that on disk; print the changed values.
+    """Compare a new RunRecord with that on disk.
 
     Args:
       directory: the directory of the run.
       record: a RunRecord.
 
     Returns:
-      `record`, with the best checkpoint of the run on disk.
+      `record`, with the best checkpoint of the run on disk; notes for the user about changed
+      values.
 
     Raises:
       UserError: the classes, recipe, optimizer, training files or (for schedules in epochs) number
         of examples differ, or a deterministic run cannot continue bit for bit.
     """
-    if not os.path.exists(os.path.join(directory, RECORD)):
-        return record
+    if not os.path.exists(os.path.join(directory, RECORD_FILE)):
+        return record, []
     found = read(directory)
     new, recorded = record.flat(), found.flat()
     remedy = 'give the same, or another directory, or set {fresh} to move the run aside'
@@ -191,12 +192,11 @@ def check_resumable(directory, record):
         and recorded[name] != value
         and (name not in HPARAMS or record.hparams.has_effect(name))
     ]
-    if changed:
-        print(
-            f'The run in {directory} is resumed with different hyperparameters: {", ".join(changed)}. The learning rate '
-            'is that of a run with these values from its first step'
-        )
-    return dataclasses.replace(record, best=found.best)
+    note = (
+        f'The run in {directory} is resumed with different hyperparameters: {", ".join(changed)}. The learning rate '
+        'is that of a run with these values from its first step'
+    )
+    return dataclasses.replace(record, best=found.best), [note] if changed else []
 
 
 def _check_reproducible(directory, recorded, new):

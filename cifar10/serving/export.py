@@ -10,7 +10,7 @@ import sys
 from absl import logging
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, errors, model
+from cifar10 import cpu_kernels, distortions, errors, model
 from cifar10.config import CLASSIC, DEPTH, HEIGHT, WIDTH
 from cifar10.data import decoding
 from cifar10.errors import UserError
@@ -19,7 +19,7 @@ from cifar10.system import directories, files
 CLASS_NAMES_ASSET = ('assets.extra', 'class_names.txt')  # one name per line, in label order
 UINT8_SIGNATURE = 'predict_images_uint8'
 # Without weight decay, the graph has no operations for the loss.
-HPARAMS = dataclasses.replace(CLASSIC, fc_weight_decay=0.0)
+INFERENCE_HPARAMS = dataclasses.replace(CLASSIC, fc_weight_decay=0.0)
 
 
 def list_versions(export_dir):
@@ -28,7 +28,7 @@ def list_versions(export_dir):
     return [int(name) for name in names if name.isdecimal() and str(int(name)) == name]
 
 
-def export(trained_model, export_dir):
+def write(trained_model, export_dir, progress):
     """Write a SavedModel to EXPORT_DIR/VERSION atomically.
 
     Signatures and inputs:
@@ -42,6 +42,7 @@ def export(trained_model, export_dir):
     Args:
       trained_model: a TrainedModel.
       export_dir: directory of the versions; created if missing.
+      progress: see directories.Lock.
 
     Returns:
       The path of the model.
@@ -52,7 +53,7 @@ def export(trained_model, export_dir):
     directories.make(export_dir)
     path = export_dir
     try:
-        with directories.Lock(export_dir):
+        with directories.Lock(export_dir, progress=progress):
             path = os.path.join(export_dir, str(max(list_versions(export_dir), default=0) + 1))
             # TensorFlow Serving ignores the temporary directory: its name is not a number.
             with directories.atomic_directory(path) as directory:
@@ -109,7 +110,7 @@ def _build_signatures(class_names):
 
 
 def _build_signature(inputs, resized_images, class_names):
-    padded = model.pad_batch(resized_images, 1)
+    padded = cpu_kernels.pad_batch(resized_images, 1)
     probabilities = _standard_probabilities(padded, len(class_names))[: tf.shape(resized_images)[0]]
     classes = tf.argmax(probabilities, 1)
     outputs = {
@@ -122,11 +123,9 @@ def _build_signature(inputs, resized_images, class_names):
 
 def _standard_probabilities(resized_images, num_classes):
     """Build the probabilities, float32 [n, classes], of images [n, 3, 32, 32], 0 to 255."""
-    # On a GPU device, the model uses tf.nn.lrn instead of its own op. Devices are not exported.
-    with tf.device('/gpu:0'):
-        return tf.nn.softmax(
-            model.inference(distortions.crop(resized_images), num_classes, HPARAMS)
-        )
+    crops = distortions.crop(resized_images)
+    # A model that is not tuned suits any machine.
+    return tf.nn.softmax(model.inference(crops, num_classes, INFERENCE_HPARAMS, is_tuned=False))
 
 
 def convert_to_tflite(trained_model):

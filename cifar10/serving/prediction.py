@@ -10,7 +10,7 @@ from typing import NamedTuple, Sequence
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, evaluation, model
+from cifar10 import errors, evaluation
 from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.data import decoding
 from cifar10.data.progress import ProgressBar
@@ -153,9 +153,8 @@ def checkpoint_predictor(trained_model, num_views, batch_size):
     """
     with tf.Graph().as_default() as graph, tf.device(_DEVICE), trained_model.constants_scope():
         images = tf.placeholder(tf.uint8, [None, DEPTH, HEIGHT, WIDTH])
-        model.set_num_sub_batches(machine.num_sub_batches([_DEVICE], batch_size))
         log_probabilities = evaluation.mean_log_probabilities(
-            images, num_views, len(trained_model.class_names), export.HPARAMS
+            images, num_views, len(trained_model.class_names), export.INFERENCE_HPARAMS
         )
         probabilities = tf.exp(log_probabilities)
     config = machine.session_config([_DEVICE], machine.choose_threads([_DEVICE], batch_size))

@@ -17,6 +17,7 @@ class TrainedModel(NamedTuple):
     ckpt: checkpoint.Checkpoint
     suffix: str  # of the variable names, see checkpoint.variable_suffix
     class_names: Sequence[str]  # in label order
+    notes: Sequence[str]  # for the user: about the choice of checkpoint, weights and names
 
     def constants_scope(self):
         """Return a variable scope that replaces variables by constants from the checkpoint.
@@ -41,6 +42,8 @@ class TrainedModel(NamedTuple):
 def read(directory, choice):
     """Return the TrainedModel of a checkpoint.
 
+    Without a record, the class names are those of CIFAR-10 for ten classes, else the class numbers.
+
     Args:
       directory: see checkpoint.read_choice.
       choice: see checkpoint.read_choice.
@@ -50,7 +53,7 @@ def read(directory, choice):
         another number of classes.
     """
     ckpt = checkpoint.read_choice(directory, choice)
-    suffix = checkpoint.variable_suffix(ckpt)
+    suffix, notes = checkpoint.variable_suffix(ckpt)
     name = 'softmax_linear/biases' + suffix
     biases = ckpt.values.get(name)
     if biases is None or biases.ndim != 1:
@@ -58,13 +61,19 @@ def read(directory, choice):
             f'The checkpoint {ckpt.path} does not fit: it has no {name}',
             'give the directory of a run of this network',
         )
-    return TrainedModel(ckpt, suffix, _read_class_names(os.path.dirname(ckpt.path), len(biases)))
+    names = _recorded_class_names(os.path.dirname(ckpt.path), len(biases))
+    if not names:
+        is_cifar10 = len(biases) == NUM_CLASSES
+        names = dataset.CLASS_NAMES if is_cifar10 else list(map(str, range(len(biases))))
+        notes.append(
+            'The checkpoint has no record of its class names: using '
+            + dataset.format_class_names(names)
+        )
+    return TrainedModel(ckpt, suffix, names, [*ckpt.notes, *notes])
 
 
-def _read_class_names(train_dir, num_classes):
-    """Return the class names in run.json.
-
-    The default is the names of CIFAR-10 for ten classes, else the class numbers.
+def _recorded_class_names(train_dir, num_classes):
+    """Return the class names in run.json, if it has any.
 
     Raises:
       UserError: run.json has another number of classes, or is damaged.
@@ -72,15 +81,7 @@ def _read_class_names(train_dir, num_classes):
     names = run_record.read(train_dir).class_names
     if names and len(names) != num_classes:
         raise UserError(
-            f'{os.path.join(train_dir, run_record.RECORD)} has {len(names)} class names, but the checkpoint has {num_classes} classes',
-            f'restore the {run_record.RECORD} of its run',
+            f'{os.path.join(train_dir, run_record.RECORD_FILE)} has {len(names)} class names, but the checkpoint has {num_classes} classes',
+            f'restore the {run_record.RECORD_FILE} of its run',
         )
-    if names:
-        return names
-    names = [str(label) for label in range(num_classes)]
-    if num_classes == NUM_CLASSES:
-        names = dataset.CLASS_NAMES
-    print(
-        f'The checkpoint has no record of its class names: using {dataset.format_class_names(names)}'
-    )
     return names

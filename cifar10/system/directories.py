@@ -85,13 +85,14 @@ class Lock:
     On a system or file system without such locks, it locks nothing.
     """
 
-    def __init__(self, path, busy_error=None):
+    def __init__(self, path, busy_error=None, progress=None):
         """Set the directory, and the UserError to raise if another process holds the lock.
 
-        Without an error, __enter__ waits for that process. If the lock file cannot be written, it
-        continues without the lock: the writer's own error has a better remedy.
+        Without an error, __enter__ waits for that process, and first calls `progress` with a line
+        that says so. If the lock file cannot be written, it continues without the lock: the
+        writer's own error has a better remedy.
         """
-        self._path, self._busy_error = path, busy_error
+        self._path, self._busy_error, self._progress = path, busy_error, progress
         self._directory = None  # file descriptor
         self._cleanup = contextlib.ExitStack()
 
@@ -134,7 +135,8 @@ class Lock:
         except BlockingIOError:
             if self._busy_error:
                 raise self._busy_error
-            print(f'Waiting for another process in {self._path}', flush=True)
+            if self._progress:
+                self._progress(f'Waiting for another process in {self._path}')
             fcntl.flock(file, fcntl.LOCK_EX)
         except OSError:  # The file system has no locks.
             pass

@@ -27,12 +27,12 @@ def digest(path, algorithm):
     return hasher.hexdigest()
 
 
-def read_json(path, validate, hint):
-    """Return the validated JSON in a file; None if there is no file.
+def read_json(path, parse, hint):
+    """Return the parsed JSON in a file; None if there is no file.
 
     Args:
       path: the file.
-      validate: a function that returns the content, or raises an error if it is invalid.
+      parse: a function that converts the content, or raises an error if it is invalid.
       hint: the remedy in the error.
 
     Raises:
@@ -42,7 +42,7 @@ def read_json(path, validate, hint):
         return None
     try:
         with open(path, encoding='utf-8') as file:
-            return validate(json.load(file))
+            return parse(json.load(file))
     except (OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f'{path} is damaged ({errors.reason(error)})', hint)
 

@@ -8,7 +8,6 @@ _MODULES = {  # name -> its module below tensorflow.python
     'Timeline': 'client.timeline',
     'all_reduce': 'ops.collective_ops',  # not public for graphs
     'get_registered_kernels_for_op': 'framework.kernels',
-    'get_stats_for_node_def': 'framework.ops',
     'list_local_devices': 'client.device_lib',  # TensorFlow 1.15 has no public function
 }
 

@@ -106,20 +106,20 @@ class _Worker:
                     for name, shape in SHAPES.items()
                 ]
             gradients = [(SCALES[index] * v.read_value() + SHIFTS[index], v) for v in read]
-            self._update = mode.update(worker, opt, gradients)
+            self._ops = mode.worker_ops(worker, opt, gradients)
             self._variables = {v.op.name: v for v in tf.global_variables()}
             self._saver = tf.train.Saver(save_relative_paths=True)
             run = SimpleNamespace(restored_path=lambda unused_saver: checkpoint_path, saved_step=0)
             creator = worker_session.SessionCreator(
                 worker, self._saver, run if worker.task.is_chief else None
             )
-            self._session = tf.train.MonitoredSession(creator, self._update.hooks)
+            self._session = tf.train.MonitoredSession(creator, self._ops.hooks)
         self._plain, self._summaries = self._session._tf_sess(), []
 
     def step(self):
         """Make a step, as the training loop, and keep the summaries."""
         with self._graph.as_default():
-            _, self._summaries = self._session.run([self._update.train_op, self._update.summaries])
+            _, self._summaries = self._session.run([self._ops.train_op, self._ops.summaries])
 
     def values(self):
         """Return all variables by name, and the summaries of the last step by tag."""

@@ -3,7 +3,6 @@
 import concurrent.futures
 import os
 import subprocess
-import sys
 import tempfile
 
 import numpy as np
@@ -12,22 +11,15 @@ import pytest
 _OWN_MOUNTS = ['unshare', '--mount'] + (
     [] if hasattr(os, 'getuid') and os.getuid() == 0 else ['--map-root-user']
 )
-# The loopback interface of a new network namespace is down.
-_UP = (
-    'import fcntl, os, socket, struct, sys; '
-    "fcntl.ioctl(socket.socket(), 0x8914, struct.pack('16sH22x', b'lo', 0x41)); "  # SIOCSIFFLAGS
-    'os.execv(sys.argv[1], sys.argv[1:])'
-)
-OWN_NETWORK = ['unshare', '--net', *_OWN_MOUNTS[2:], sys.executable, '-c', _UP]
 
 
 def job(data_dir, train_dir, *more):
     """Return the arguments of a quick training run without evaluation; `more` come last."""
-    return classic_job(data_dir, train_dir, '--eval_every=0', *more)
+    return reference_job(data_dir, train_dir, '--eval_every=0', *more)
 
 
-def classic_job(data_dir, train_dir, *more):
-    """Return the same for the classic formulation, which evaluates nothing."""
+def reference_job(data_dir, train_dir, *more):
+    """Return the same for the reference, which evaluates nothing."""
     return [
         '--dataset=synthetic',
         f'--data_dir={data_dir}',

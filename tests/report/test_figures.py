@@ -52,12 +52,12 @@ def test_many_classes(num_classes, numbers, labels):
 
 
 def test_reliability():
-    """Bars of precision, gaps above them, histogram below."""
+    """Bars of accuracy, gaps above them, histogram below."""
     # All examples have confidence 0.9 (the last bin but one); 55 % are correct.
     drawn = figures.reliability_diagram(scored.of_matrix([[55, 45], [0, 0]]).calibration())
     above, below = drawn.axes
-    precision, gap = above.patches[13], above.patches[15 + 13]
-    assert precision.get_bbox().bounds == pytest.approx((13.05 / 15, 0, 0.9 / 15, 0.55))
+    accuracy, gap = above.patches[13], above.patches[15 + 13]
+    assert accuracy.get_bbox().bounds == pytest.approx((13.05 / 15, 0, 0.9 / 15, 0.55))
     assert gap.get_bbox().bounds == pytest.approx((13.05 / 15, 0.55, 0.9 / 15, 0.35))
     assert [bar.get_height() for bar in below.patches] == 13 * [0] + [100, 0]
     assert above.get_title().endswith(' 0.350')

@@ -20,7 +20,7 @@ def test_against_loops():
         ranks.append(order.index(label))
     for k in range(1, 6):
         assert found.precision_at_k(k) == pytest.approx(np.mean(np.array(ranks) < k))
-    assert found.precision == found.precision_at_k(1) == found.num_correct / 200
+    assert found.accuracy == found.precision_at_k(1) == found.num_correct / 200
     assert (found.confusion_matrix() == expected).all()
     with np.errstate(invalid='ignore'):
         precision, recall = [np.diag(expected) / expected.sum(axis) for axis in (0, 1)]
@@ -30,7 +30,7 @@ def test_against_loops():
 
 @pytest.mark.parametrize('num_correct', [81, 0, 100])
 def test_interval(num_correct):
-    """Each bound is 1.96 of its own standard errors away from the observed precision."""
+    """Each bound is 1.96 of its own standard errors away from the observed accuracy."""
     found = scored.of_matrix([[num_correct, 100 - num_correct], [0, 0]])
     low, high = found.confidence_interval
     assert 0 <= low < high <= 1
@@ -39,7 +39,7 @@ def test_interval(num_correct):
             assert end == limit
         else:
             distance = 1.959964 * math.sqrt(end * (1 - end) / 100)
-            assert abs(end - found.precision) == pytest.approx(distance, rel=1e-5)
+            assert abs(end - found.accuracy) == pytest.approx(distance, rel=1e-5)
 
 
 def test_many_classes_need_no_matrix():

@@ -68,7 +68,7 @@ def test_whole():
     names = ['bird', 'dog', 'cat']
     report = text_report.full_report(Result(1, 1, SCORES, found, names, {}))
     assert report.splitlines()[-12:-9] == [
-        'Calibration: expected error 0.350 (15 bins), mean confidence 0.900, precision 0.550',
+        'Calibration: expected error 0.350 (15 bins), mean confidence 0.900, accuracy 0.550',
         'The most confident mistakes:',
         '  example 123: predicted cat (0.98), label dog',
     ]

@@ -41,21 +41,19 @@ def test_the_latest_is_the_listed_one(tmp_path):
     assert checkpoint.candidates(str(tmp_path)) == paths
 
 
-def test_a_list_that_names_another_directory(tmp_path, capsys):
+def test_a_list_that_names_another_directory(tmp_path):
     """A copied run whose list has absolute paths."""
     (tmp_path / 'copy').mkdir()
     path = _save(tmp_path, 1)
     (tmp_path / 'link').symlink_to(tmp_path)
     for same in ('', 'link'):
-        assert (
-            checkpoint.read_latest(str(tmp_path / same)).path.endswith('model.ckpt-1')
-            and capsys.readouterr().out == ''
-        )
+        found = checkpoint.read_latest(str(tmp_path / same))
+        assert found.path.endswith('model.ckpt-1') and not found.notes
     _list(tmp_path / 'copy', path)
-    assert checkpoint.read_latest(str(tmp_path / 'copy')).path == path
-    assert (
-        capsys.readouterr().out
-        == f'{tmp_path / "copy/checkpoint"} names a checkpoint in another directory. Using {path}\n'
+    found = checkpoint.read_latest(str(tmp_path / 'copy'))
+    assert (found.path, found.notes) == (
+        path,
+        [f'{tmp_path / "copy/checkpoint"} names a checkpoint in another directory. Using {path}'],
     )
 
 
@@ -83,7 +81,7 @@ def test_what_a_checkpoint_holds(tmp_path):
         assert checkpoint.read(str(tmp_path / new)).step == step
 
 
-def test_a_list_that_names_nothing(tmp_path, capsys):
+def test_a_list_that_names_nothing(tmp_path):
     complaint = f'{tmp_path}/checkpoint is missing or damaged. '
     (tmp_path / 'checkpoint').write_text('nonsense')
     with pytest.raises(UserError, match=f'^{complaint}There is no other intact'):
@@ -93,8 +91,8 @@ def test_a_list_that_names_nothing(tmp_path, capsys):
         (tmp_path / 'checkpoint').unlink()
         if content is not None:
             (tmp_path / 'checkpoint').write_bytes(content)
-        assert checkpoint.read_latest(str(tmp_path)).path == path
-        assert capsys.readouterr().out == f'{complaint}Using {path}\n'
+        found = checkpoint.read_latest(str(tmp_path))
+        assert (found.path, found.notes) == (path, [f'{complaint}Using {path}'])
 
 
 def _flip_first_bit(path):
@@ -112,12 +110,13 @@ def _cut(path):
     'suffix, damage',
     [(DATA, _flip_first_bit), (DATA, os.remove), ('.index', _cut), ('.index', _flip_first_bit)],
 )
-def test_a_damaged_checkpoint(tmp_path, capsys, suffix, damage):
+def test_a_damaged_checkpoint(tmp_path, suffix, damage):
     first, second = (_save(tmp_path, step) for step in (1, 2))
     damage(second + suffix)
-    assert checkpoint.read_latest(str(tmp_path)).path == first
-    told = capsys.readouterr().out
-    assert re.fullmatch(rf'The checkpoint {second} is damaged \([^\n]+\). Using {first}\n', told)
+    found = checkpoint.read_latest(str(tmp_path))
+    (note,) = found.notes
+    assert found.path == first
+    assert re.fullmatch(rf'The checkpoint {second} is damaged \([^\n]+\). Using {first}', note)
     damage(first + suffix)
     with pytest.raises(
         UserError,
@@ -178,16 +177,17 @@ def test_a_checkpoint_that_does_not_fit(tmp_path, name, shape, dtype, complaint)
 
 
 @pytest.mark.parametrize('value', [np.inf, np.nan])
-def test_the_newest_one_is_not_finite(tmp_path, capsys, value):
+def test_the_newest_one_is_not_finite(tmp_path, value):
     """An older one is used."""
     first, second = _save(tmp_path, 1), str(tmp_path / 'model.ckpt-2')
     values = dict(checkpoint.read(first).values, global_step=np.int64(2))
     values['numbers'] = np.array([1, value, 3], np.float32)
     checkpoint.write(second, values)
     tf.train.update_checkpoint_state(str(tmp_path), second, [first, second])
-    assert checkpoint.read_latest(str(tmp_path)).path == first
-    assert capsys.readouterr().out == (
-        f'The checkpoint {second} is damaged (its numbers is not finite). Using {first}\n'
+    found = checkpoint.read_latest(str(tmp_path))
+    assert (found.path, found.notes) == (
+        first,
+        [f'The checkpoint {second} is damaged (its numbers is not finite). Using {first}'],
     )
 
 

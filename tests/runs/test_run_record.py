@@ -17,7 +17,7 @@ from tests.helpers.small_run import assert_saved, job, train
 
 
 @pytest.mark.parametrize('name', HPARAMS)
-def test_every_hyperparameter_is_recorded(tmp_path, data_dir, capsys, name):
+def test_every_hyperparameter_is_recorded(tmp_path, data_dir, name):
     """A changed one is named, unless it has no effect, or a run cannot change it."""
     field, before = HPARAMS[name], small_run.HPARAMS
     value = fields.other_value(field, getattr(before, name))
@@ -32,13 +32,12 @@ def test_every_hyperparameter_is_recorded(tmp_path, data_dir, capsys, name):
         with messages.raises(f'was trained with {name} {getattr(before, name)}, not {value}: '):
             run_record.check_resumable(str(tmp_path), records[1])
         return
-    run_record.check_resumable(str(tmp_path), records[1])
-    assert f': {name} {value} (was {getattr(before, name)}). ' in capsys.readouterr().out
+    _, (note,) = run_record.check_resumable(str(tmp_path), records[1])
+    assert f': {name} {value} (was {getattr(before, name)}). ' in note
     for unused in fields.without_effect(before, name):
         run_record.write(str(tmp_path), job(data_dir, unused).record)
         changed = dataclasses.replace(unused, **{name: value})
-        run_record.check_resumable(str(tmp_path), job(data_dir, changed).record)
-        assert capsys.readouterr().out == ''
+        assert run_record.check_resumable(str(tmp_path), job(data_dir, changed).record)[1] == []
 
 
 def test_a_run_on_other_classes(tmp_path, data_dir, own_data_dir):
@@ -105,18 +104,17 @@ def test_other_hyperparameters_are_named(tmp_path, data_dir, capsys):
         ((1, True), (1, False), 'deterministic False (was True)'),
     ],
 )
-def test_what_the_seed_fixes(tmp_path, data_dir, capsys, before, after, told):
+def test_what_the_seed_fixes(tmp_path, data_dir, before, after, told):
     train(tmp_path, data_dir, 1)
     records = [
         job(data_dir)._replace(settings=RunSettings(seed=seed, deterministic=deterministic)).record
         for seed, deterministic in (before, after)
     ]
     run_record.write(str(tmp_path), records[0])
-    capsys.readouterr()
-    with open_run(str(tmp_path), records[1]):
-        pass
-    printed = capsys.readouterr().out
-    assert f'different hyperparameters: {told}. ' in printed if told else printed == ''
+    with open_run(str(tmp_path), records[1]) as run:
+        assert [f'different hyperparameters: {told}. ' in note for note in run.notes] == (
+            [True] if told else []
+        )
 
 
 def _changed(record, name, value):
@@ -142,7 +140,7 @@ def _changed(record, name, value):
         ('num_sub_batches', 99, 'the number of cores, or `inter_op_threads`'),
     ],
 )
-def test_a_deterministic_run_that_cannot_continue(tmp_path, data_dir, capsys, name, other, cause):
+def test_a_deterministic_run_that_cannot_continue(tmp_path, data_dir, name, other, cause):
     """Without the flag, the run continues."""
     train(tmp_path, data_dir, 1)
     settings = RunSettings(seed=1, deterministic=True)
@@ -157,10 +155,8 @@ def test_a_deterministic_run_that_cannot_continue(tmp_path, data_dir, capsys, na
     )
     with messages.raises(complaint % re.escape(str(record.flat()[name]))):
         open_run(str(tmp_path), changed).__enter__()
-    capsys.readouterr()
-    with open_run(str(tmp_path), dataclasses.replace(changed, deterministic=False)):
-        pass
-    assert 'deterministic False (was True)' in capsys.readouterr().out
+    with open_run(str(tmp_path), dataclasses.replace(changed, deterministic=False)) as run:
+        assert 'deterministic False (was True)' in run.notes[0]
 
 
 def test_runs_that_a_deterministic_one_cannot_continue(tmp_path, data_dir):

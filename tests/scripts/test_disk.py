@@ -26,7 +26,7 @@ def _command(script, data_dir, directory):
     elif script == 'cifar10_dataset':
         args = ['synthetic', f'--data_dir={directory / "out"}']
     else:
-        job = faults.classic_job if script == 'cifar10_classic' else faults.job
+        job = faults.reference_job if script == 'cifar10_classic' else faults.job
         args = job(data_dir, directory / 'out', '--max_steps=2')
     return [script] + args
 

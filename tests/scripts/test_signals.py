@@ -78,13 +78,13 @@ def test_before_the_first_step(tmp_path, data_dir):
 
 
 def test_where_there_is_nothing_to_save(tmp_path, data_dir):
-    """A waiting evaluator, and the classic formulation, which cannot resume."""
+    """A waiting evaluator, and the reference, which cannot resume."""
     evaluation = faults.evaluation(data_dir, tmp_path, tmp_path / 'eval')
     waiting = programs.start('cifar10_eval', *evaluation)
-    classic = programs.start('cifar10_classic', *faults.classic_job(data_dir, tmp_path / 'run'))
+    reference = programs.start('cifar10_classic', *faults.reference_job(data_dir, tmp_path / 'run'))
     for process, line, number in [
         (waiting, 'Waiting for a checkpoint in ', signal.SIGINT),
-        (classic, ': step 2,', signal.SIGTERM),
+        (reference, ': step 2,', signal.SIGTERM),
     ]:
         faults.read_until(process, line)
         process.send_signal(number)

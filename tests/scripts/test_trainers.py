@@ -115,6 +115,9 @@ def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers)
                 f'/device:{kind.upper()}:{i}' for i in range(towers) for _ in range(num_sub_batches)
             ]
             variables = {variable.op.device for variable in tf.global_variables()}
+            first_tower = 'tower_0/' if script is cifar10_multi_gpu_train else ''
+            activations = graph.get_tensor_by_name(first_tower + 'conv1/conv1:0')
+            assert activations.shape.as_list() == [16, 24, 24, 64]
             assert len(variables) == 1 and variables.pop().endswith('/device:CPU:0')
             (threads,) = [
                 len(runner.enqueue_ops)

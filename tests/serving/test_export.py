@@ -211,7 +211,7 @@ def test_whole_or_not_at_all(run, tmp_path, monkeypatch):
 
     monkeypatch.setattr(tf.saved_model, 'Builder', Builder)
     with messages.raises('Cannot write the model to .*/1 .*No space left on device.*: make room'):
-        export.export(network, str(tmp_path))
+        export.write(network, str(tmp_path), progress=print)
     assert os.listdir(str(tmp_path)) == []
 
 

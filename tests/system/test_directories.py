@@ -118,7 +118,7 @@ def test_one_holds_the_lock(tmp_path):
 HOLD = """
 import sys
 from cifar10.system import directories
-with directories.Lock(sys.argv[1]):
+with directories.Lock(sys.argv[1], progress=lambda line: print(line, flush=True)):
     print('held', flush=True)
     sys.stdin.read()
 """

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from cifar10.benchmark import results
+from cifar10.report import run_comparison
 from tests.helpers import measured_runs, messages, programs
 
 
@@ -89,7 +89,7 @@ def test_plot(runs, tmp_path):
 def test_plot_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, 'matplotlib', None)
     with messages.raises('^The plot needs matplotlib: pip install matplotlib$'):
-        results.plot({}, 'plot.svg')
+        run_comparison.plot({}, 'plot.svg')
 
 
 RUNS = '--runs=a:{tmp}/train:{tmp}/eval'
@@ -135,4 +135,4 @@ def test_a_run_without_a_step(tmp_path):
     _, eval_dir = measured_runs.write_run(tmp_path)
     measured_runs.write(tmp_path / 'new', epoch={0: 0, 100: 1}, sec_per_step={0: 0, 200: 1})
     with messages.raises('/new holds no step with both "epoch" and "sec_per_step": train further'):
-        results.read_curve(str(tmp_path / 'new'), eval_dir)
+        run_comparison.read_curve(str(tmp_path / 'new'), eval_dir)

@@ -8,10 +8,11 @@ import io
 import os
 
 import numpy as np
+from tensorboard.backend.event_processing import event_accumulator
 
 from cifar10 import errors
 from cifar10.errors import UserError
-from cifar10.report import tensorboard, text_report
+from cifar10.report import event_files, text_report
 from cifar10.system import directories, files
 
 
@@ -30,8 +31,6 @@ def _read_scalars(directory, required_tags):
     Raises:
       UserError: the directory does not exist, or lacks a tag.
     """
-    from tensorboard.backend.event_processing import event_accumulator
-
     hint = 'name the train_dir and the eval_dir of a run with summaries'
     directories.check_exists(directory, hint)
     accumulator = event_accumulator.EventAccumulator(
@@ -45,8 +44,8 @@ def _read_scalars(directory, required_tags):
         scalars[tag] = {event.step: event.value for event in in_order}
     early = scalars.pop('sec_per_batch', {})  # the tag of early versions
     if early:
-        resumed = scalars.get(tensorboard.SEC_PER_STEP, {})
-        scalars[tensorboard.SEC_PER_STEP] = dict(sorted({**early, **resumed}.items()))
+        resumed = scalars.get(event_files.SEC_PER_STEP, {})
+        scalars[event_files.SEC_PER_STEP] = dict(sorted({**early, **resumed}.items()))
     for tag in required_tags:
         if tag not in scalars:
             raise UserError(
@@ -66,10 +65,10 @@ def read_curve(train_dir, eval_dir):
     Raises:
       UserError: a directory does not exist, or lacks event files, tags or steps.
     """
-    train_scalars = _read_scalars(train_dir, [tensorboard.EPOCH, tensorboard.SEC_PER_STEP])
-    evaluations = _read_scalars(eval_dir, [tensorboard.PRECISION])
-    ten_views = evaluations.get(tensorboard.tag_with_views(tensorboard.PRECISION, 10), {})
-    epoch_at, speed_at = train_scalars[tensorboard.EPOCH], train_scalars[tensorboard.SEC_PER_STEP]
+    train_scalars = _read_scalars(train_dir, [event_files.EPOCH, event_files.SEC_PER_STEP])
+    evaluations = _read_scalars(eval_dir, [event_files.PRECISION])
+    ten_views = evaluations.get(event_files.tag_with_views(event_files.PRECISION, 10), {})
+    epoch_at, speed_at = train_scalars[event_files.EPOCH], train_scalars[event_files.SEC_PER_STEP]
     # A killed process may have written only one of the two tags.
     steps = [step for step in epoch_at if step > 0 and step in speed_at]
     if not steps:
@@ -77,7 +76,7 @@ def read_curve(train_dir, eval_dir):
             f'{train_dir} holds no step with both "epoch" and "sec_per_step"', 'train further'
         )
     epochs = [epoch_at[step] for step in steps]
-    evaluated = list(evaluations[tensorboard.PRECISION])
+    evaluated = list(evaluations[event_files.PRECISION])
     # The last summary may be before the end of the run: assume the same throughput after it.
     end = max(steps[-1], evaluated[-1])
     epochs = [0] + epochs + [epochs[-1] * end / steps[-1]]
@@ -88,7 +87,7 @@ def read_curve(train_dir, eval_dir):
         [
             np.interp(evaluated, steps, epochs),
             np.interp(evaluated, steps, minutes),
-            list(evaluations[tensorboard.PRECISION].values()),
+            list(evaluations[event_files.PRECISION].values()),
             [ten_views.get(step, np.nan) for step in evaluated],
         ]
     )
@@ -150,7 +149,7 @@ def plot(curves, path):
         axes.set(xscale='log', xlabel=f'{["epochs", "minutes"][column]} of training')
         axes.xaxis.set_major_formatter('{x:g}')
         axes.grid(alpha=0.3)
-    drawing.axes[0].set_ylabel(tensorboard.PRECISION)
+    drawing.axes[0].set_ylabel(event_files.PRECISION)
     drawing.axes[0].legend()
     image_file = io.BytesIO()
     try:

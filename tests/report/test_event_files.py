@@ -17,7 +17,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import evaluation
 from cifar10.config import HPARAMS
 from cifar10.errors import UserError
-from cifar10.report import tensorboard
+from cifar10.report import event_files
 from cifar10.runs import run_record
 from tests.conftest import RUNS
 from tests.helpers import events, scored, small_run
@@ -120,8 +120,8 @@ def test_the_plan():
     """Markdown leaves it unchanged; long lines are wrapped between words."""
     record = run_record.RunRecord(batches_per_step=1, num_examples=1)
     plan = ['Data: *a*', 'Recipe: ' + 60 * 'x-y ']
-    first, *others = tensorboard.run_start_summaries(plan, record)
-    assert len(others) == len(tensorboard.run_start_summaries(None, record)) == 4
+    first, *others = event_files.run_start_summaries(plan, record)
+    assert len(others) == len(event_files.run_start_summaries(None, record)) == 4
     (value,) = first.value
     assert value.tag == 'plan' and value.metadata.plugin_data.plugin_name == 'text'
     first, second, third, _ = tf.make_ndarray(value.tensor).item().decode().split('\n')
@@ -133,7 +133,7 @@ def test_an_evaluation(runs):
     """Tags, table of classes (names with special characters), images."""
     metrics = scored.of_matrix([[8, 2], [1, 3]])
     result = evaluation.Result(7, 1, metrics, [], ['*c_d*', '<e>|&[f]'], {'total_loss': 2.5})
-    shown = tensorboard.evaluation_summary(result, 2)
+    shown = event_files.evaluation_summary(result, 2)
     values = {value.tag: value for value in shown.value}
     numbers = {tag: value.simple_value for tag, value in values.items() if value.simple_value}
     assert numbers == {
@@ -153,7 +153,7 @@ def test_an_evaluation(runs):
     assert re.search(r'\*c_d\* +0\.889 .*\n&lt;e&gt;\|&amp;\[f\] +0\.600 ', html)
     tags = {
         value.tag
-        for value in tensorboard.evaluation_summary(result._replace(num_views=10), None).value
+        for value in event_files.evaluation_summary(result._replace(num_views=10), None).value
     }
     assert {tag.replace(', 10 views', '') for tag in tags} == set(values) - {'Precision @ 2'}
     assert 'classes, 10 views/text_summary' in tags and all(', 10 views' in tag for tag in tags)

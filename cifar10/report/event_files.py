@@ -185,7 +185,7 @@ def evaluation_summary(result, top_k):
     """
     metrics = result.metrics
     values = {
-        PRECISION: metrics.precision,
+        PRECISION: metrics.accuracy,
         'calibration_error': metrics.calibration().expected_calibration_error,
         **result.losses,
     }

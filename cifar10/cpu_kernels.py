@@ -1,0 +1,146 @@
+"""Formulations of layers that are faster on a CPU: sub-batches, pooling, normalization."""
+
+from typing import NamedTuple, Sequence
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from cifar10.config import CLASSIC
+from cifar10.system import machine
+
+LRN = dict(depth_radius=4, bias=1.0, alpha=0.001 / 9, beta=0.75)  # the arguments of tf.nn.lrn
+
+
+def is_on_gpu(x):
+    """Return True if a tensor is on a GPU; without a device, if this machine has a GPU."""
+    if tf.DeviceSpec.from_string(x.device).device_type:
+        return machine.is_gpu(x.device)
+    return bool(tf.config.experimental.list_physical_devices('GPU'))
+
+
+class SubBatches(NamedTuple):
+    """Batch in parts, which a CPU computes in parallel: threads then wait less for each other."""
+
+    parts: Sequence[tf.Tensor]
+    num_images: tf.Tensor  # in all parts, without the padding; int32 scalar or int
+    whole: tf.Tensor  # [num_images, ...]
+
+    def apply(self, layer, name):
+        """Return the SubBatches with layer(part, name of the operation) for each part.
+
+        `whole` becomes the operation `name`, so that a program can read the result of each layer.
+        TensorFlow does not compute it unless it is used. A batch in one part is not divided: then
+        the layer itself has the name.
+        """
+        if len(self.parts) == 1:
+            whole = layer(self.whole, name)
+            return SubBatches([whole], self.num_images, whole)
+        with tf.name_scope(name) as scope:
+            parts = [layer(part, f'sub_batch_{i}') for i, part in enumerate(self.parts)]
+            whole = tf.concat(parts, 0, name='joined')
+            return SubBatches(parts, self.num_images, tf.identity(whole[: self.num_images], scope))
+
+
+def divide(images, number):
+    """Return a batch as SubBatches of `number` parts, whose sizes differ by at most 1.
+
+    A batch of unknown size is padded, because no part may be empty; see pad_batch.
+    """
+    num_images = images.shape.as_list()[0]
+    if number is None:
+        number = machine.num_sub_batches(['/cpu:0'], num_images or CLASSIC.batch_size)
+    if number == 1:
+        return SubBatches([images], num_images, images)
+    with tf.name_scope('sub_batches'):
+        padded = pad_batch(images, number) if num_images is None else images
+        total = num_images or tf.shape(padded)[0]
+        sizes = [(total + i) // number for i in range(number)]
+        return SubBatches(
+            tf.split(padded, sizes, num=number), num_images or tf.shape(images)[0], images
+        )
+
+
+def pad_batch(images, num_images):
+    """Pad a batch of unknown size with zeros to at least `num_images` images.
+
+    No operation may get an empty batch: TensorFlow 2.21 with oneDNN computes a wrong shape for its
+    convolution.
+
+    Args:
+      images: [batch, height, width, channels].
+      num_images: the smallest size of the result.
+
+    Returns:
+      A tensor like `images`.
+    """
+    with tf.name_scope('pad_batch'):
+        num_missing = tf.maximum(num_images - tf.shape(images)[0], 0)
+        zeros = tf.zeros([num_missing, *images.shape.as_list()[1:]], images.dtype)
+        return tf.concat([images, zeros], 0)
+
+
+def before_relu(pool):
+    """Return a layer that computes pool(relu(sums + biases)) as relu(pool(sums) + biases).
+
+    The maximum commutes with relu, biases and rounding, so only the greatest sums get biases, and
+    are converted to their type.
+
+    Args:
+      pool: a layer of maxima, a function of a tensor and a name.
+    """
+
+    def layer(activations, name):
+        sums, biases = activations.op.inputs[0].op.inputs  # of tf.nn.bias_add
+        if sums.op.type == 'Cast':
+            (sums,) = sums.op.inputs
+        with tf.name_scope(name) as scope:
+            greatest = tf.cast(pool(sums, 'pool'), biases.dtype)
+            return tf.nn.relu(tf.nn.bias_add(greatest, biases), scope)
+
+    return layer
+
+
+def local_response_normalization(x, name):
+    """Return tf.nn.lrn(x, **LRN).
+
+    The CPU kernels of tf.nn.lrn would take a quarter of a training step. These are square roots and
+    products with a band matrix, which would be less exact on a GPU.
+
+    Args:
+      x: float tensor [n, height, width, channels].
+      name: a name for the operation.
+
+    Returns:
+      A tensor like x.
+    """
+    with tf.name_scope(name) as scope:
+        return tf.identity(_band_matrix_lrn(x), scope)
+
+
+@tf.custom_gradient
+def _band_matrix_lrn(x):
+    """Return y = x s^-beta with s = bias + alpha band(x^2).
+
+    band(v) sums v over the channel and up to 4 channels on either side. The gradient is
+    dx = dy s^-beta - 2 alpha beta x band(dy x s^(-beta - 1))
+       = dy s^-beta - x band(2 alpha beta dy y / s).
+    """
+    shape, channels = tf.shape(x), int(x.shape[3])
+    x = tf.reshape(x, [-1, channels])
+    alpha, beta = LRN['alpha'], LRN['beta']
+    index = np.arange(channels)
+    band = np.abs(index[:, None] - index) <= LRN['depth_radius']
+    s = tf.nn.bias_add(
+        tf.matmul(tf.square(x), tf.constant(alpha * band, x.dtype)),
+        tf.constant(LRN['bias'], x.dtype, [channels]),
+    )
+    root = tf.rsqrt(s)
+    scale = root * tf.sqrt(root)  # s^-0.75, several times faster than pow
+    y = x * scale
+
+    def gradient(dy):
+        dy = tf.reshape(dy, [-1, channels])
+        sums = tf.matmul(dy * y / s, tf.constant(2 * alpha * beta * band, x.dtype))
+        return tf.reshape(dy * scale - x * sums, shape)
+
+    return tf.reshape(y, shape), gradient
