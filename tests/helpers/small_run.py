@@ -86,7 +86,8 @@ def train(
     record = dataclasses.replace(job(data_dir, hparams).record, last_step=run_length.last_step)
     fake = fake_job(run_length, **settings)
     with open_run(str(train_dir), record, fresh) as run, tf.Graph().as_default():
-        print(*run.notes, sep='\n')
+        for note in run.notes:
+            print(note)
         if training.is_complete(fake, run):
             return
         step = _build(
