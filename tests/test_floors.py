@@ -129,7 +129,7 @@ def test_private_names_of_tensorflow_are_guarded():
 
 def test_no_parameter_is_called_as_a_module():
     """Exceptions: a value of the class in the module, the arguments of tf.layers, and TensorFlow's
-    own names, `config` and `hooks`; `progress` is a function that shows it."""
+    own names, `config` and `hooks`."""
     classes = {
         (name.split('/')[-1], node.name.lower())
         for name, tree in _modules()
@@ -142,7 +142,7 @@ def test_no_parameter_is_called_as_a_module():
         for name, _ in _modules()
         for part in name.split('/')
         if (part, part.replace('_', '')) not in classes
-    } - {'config', 'hooks', 'progress'}
+    } - {'config', 'hooks'}
     assert [
         (name, node.name, argument.arg)
         for name, tree in _modules()
