@@ -8,6 +8,7 @@ largest central square is scaled to 32 x 32, then cropped and standardized as in
   cifar10_predict.py --recursive --json photos > photos.json
 """
 
+import functools
 import os
 import sys
 
@@ -69,6 +70,8 @@ ARGUMENTS = program.start(__name__, define_flags, check_flags, 'IMAGE...')
 from cifar10.serving import prediction, trained_model
 from cifar10.system import signals
 
+MIN_FILES_FOR_PROGRESS = 500
+
 
 def predictor(num_images):
     """Return the predictor that the flags choose, and the class names."""
@@ -93,7 +96,12 @@ def main(*names):
         if FLAGS.csv:
             line = prediction.csv_line
             sys.stdout.write(prediction.csv_header(count))
-        for predictions in prediction.predict(paths, predict, class_names, count, failures):
+        # On a terminal, the printed predictions show the progress.
+        has_progress = len(paths) >= MIN_FILES_FOR_PROGRESS and not sys.stdout.isatty()
+        progress = functools.partial(print, file=sys.stderr, flush=True) if has_progress else None
+        for predictions in prediction.predict(
+            paths, predict, class_names, count, failures, progress
+        ):
             sys.stdout.writelines(map(line, predictions))
     return int(bool(failures))
 

@@ -67,7 +67,7 @@ def test_operations_on_sub_batches(num_images):
         if operation.function != 'matmul'
         for comparison in comparisons.compare_operation(operation, num_images, plan)
     ]
-    assert len(found) == (18 if len(TYPES) == 2 else 11)
+    assert len(found) == (20 if len(TYPES) == 2 else 13)
     assert not [comparison for comparison in found if not comparison.is_right]
 
 

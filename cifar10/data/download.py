@@ -71,7 +71,7 @@ def download_archive(archives, directory, progress):
         hosts = sorted((host for host in hosts if host.num_received), key=lambda host: -host.rate)
         may_leave = False
     others = f' or {len(all_hosts) - 1} other hosts' if len(all_hosts) > 1 else ''
-    is_partial = any(os.path.exists(host.part) for host in all_hosts)
+    is_partial = any(os.path.exists(host.part) and os.path.getsize(host.part) for host in all_hosts)
     hint = '; the next start resumes the download' if is_partial else ''
     raise ConnectionError(f'{all_hosts[0].url} ({all_hosts[0].failure}){others}{hint}')
 

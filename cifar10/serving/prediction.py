@@ -1,7 +1,6 @@
 """Prediction of image files with a checkpoint or an exported model."""
 
 import csv
-import functools
 import io
 import json
 import os
@@ -20,7 +19,6 @@ from cifar10.serving import export
 from cifar10.system import machine
 
 STDIN = '-'
-_MIN_FILES_FOR_PROGRESS = 500
 _DEVICE = '/cpu:0'
 
 
@@ -75,10 +73,10 @@ def _read(path):
     return decoding.read_stream(sys.stdin.buffer if sys.stdin else io.BytesIO())
 
 
-def predict(paths, predictor, class_names, top_k, failures):
+def predict(paths, predictor, class_names, top_k, failures, progress=None):
     """Yield a list of Prediction per DecodedImages, in the order of the files.
 
-    Unusable files and the progress are printed to stderr.
+    A warning names each unusable file.
 
     Args:
       paths: paths of the files; may include STDIN.
@@ -86,11 +84,9 @@ def predict(paths, predictor, class_names, top_k, failures):
       class_names: class names in label order.
       top_k: number of classes per image.
       failures: a list. (path, reason) of each unusable file is appended.
+      progress: a function of one line of text, or None.
     """
-    # On a terminal, the printed predictions show the progress.
-    is_shown = len(paths) >= _MIN_FILES_FOR_PROGRESS and not sys.stdout.isatty()
-    show = functools.partial(print, file=sys.stderr, flush=True)
-    progress = ProgressLines(show, 'Predicting', len(paths)) if is_shown else None
+    lines = ProgressLines(progress, 'Predicting', len(paths)) if progress else None
     for decoded in decoding.decode(paths, machine.num_cores(), _read):
         probabilities = predictor(decoded.images) if decoded.indices else []
         predictions = []
@@ -102,8 +98,8 @@ def predict(paths, predictor, class_names, top_k, failures):
         for path, reason in decoded.failures:
             errors.warn(f'{path} is left out: {reason}')
         failures += decoded.failures
-        if progress:
-            progress.advance(len(decoded.indices) + len(decoded.failures))
+        if lines:
+            lines.advance(len(decoded.indices) + len(decoded.failures))
 
 
 def text_line(prediction):

@@ -14,7 +14,6 @@ import pytest
 from cifar10 import evaluation
 from cifar10.data import dataset, synthetic
 from cifar10.runs import checkpoint
-from cifar10.serving import prediction
 from tests.helpers import checkpoints, messages, oracle, programs
 
 COUNT = 7
@@ -152,11 +151,11 @@ def test_the_standard_input(run, monkeypatch):
         assert (status, stdout) == (1, '') and '- is left out: ' + messages.NOT_AN_IMAGE in stderr
 
 
-def test_progress_on_many_files(run, monkeypatch):
-    monkeypatch.setattr(prediction, '_MIN_FILES_FOR_PROGRESS', COUNT)
-    status, stdout, stderr = _predict(run, *run.files)
-    assert status == 0 and [line.split(': ')[0] for line in stdout.splitlines()] == run.files
-    assert f'Predicting 100%: {COUNT} of {COUNT} images, ' in stderr and ' images/s' in stderr
+def test_progress_on_many_files(run):
+    many = (run.files * 500)[:500]
+    status, stdout, stderr = _predict(run, *many)
+    assert status == 0 and [line.split(': ')[0] for line in stdout.splitlines()] == many
+    assert 'Predicting 100%: 500 of 500 images, ' in stderr and ' images/s' in stderr
 
 
 def test_names_of_the_run(own_run, tmp_path):
