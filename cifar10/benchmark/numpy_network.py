@@ -169,7 +169,7 @@ def loss_gradients(images, labels, variables, hparams):
     dy = add('softmax_linear', matmul_gradients, dy, local4)
     dy = add('local4', matmul_gradients, dy * (local4 > 0), local3)
     dy = add('local3', matmul_gradients, dy * (local3 > 0), flat)
-    (dy,) = max_pool_gradients(dy.reshape(len(images), 6, 6, 64), norm2)
+    (dy,) = max_pool_gradients(dy.reshape(len(images), 6, 6, -1), norm2)
     (dy,) = local_response_normalization_gradients(dy, conv2)
     dy = add('conv2', conv2d_gradients, dy * (conv2 > 0), norm1)
     (dy,) = local_response_normalization_gradients(dy, pool1)

@@ -6,7 +6,7 @@ import os
 from absl import flags
 
 from cifar10.config import NUM_VIEWS_CHOICES
-from cifar10.data import catalog, dataset, preparation, synthetic
+from cifar10.data import catalog, dataset
 from cifar10.errors import UserError
 from cifar10.system import directories, files, signals
 
@@ -14,7 +14,7 @@ FLAGS = flags.FLAGS
 show = functools.partial(print, flush=True)  # the `progress` of the functions below
 _DEFAULT_DATA_DIRS = {
     **{name: dataset.default_data_dir(name) for name in catalog.PUBLISHED},
-    'synthetic': synthetic.DATA_DIR,
+    'synthetic': dataset.SYNTHETIC_DATA_DIR,
 }
 
 
@@ -131,11 +131,16 @@ def dataset_from_flags():
     if not os.path.exists(path):
         # Show a mistyped name.
         show(f'Creating the directory {absolute} for the data set')
-    if not FLAGS['dataset'].present:
-        with signals.RaiseOnSignal():
-            if preparation.use_copy(path, None, show):
-                return dataset.read(path)
-    return prepared_dataset(FLAGS.dataset)
+    if FLAGS['dataset'].present or not dataset.is_present(path) and not _use_copy(path):
+        return prepared_dataset(FLAGS.dataset)
+    return dataset.read(path)
+
+
+def _use_copy(path, published=None):
+    from cifar10.data import preparation  # not needed if the files exist
+
+    with signals.RaiseOnSignal():
+        return preparation.use_copy(path, published, show)
 
 
 def prepared_dataset(dataset_name):
@@ -144,6 +149,8 @@ def prepared_dataset(dataset_name):
     Raises:
       UserError: it cannot be downloaded or written, or --data_dir holds another one.
     """
+    from cifar10.data import preparation, synthetic  # not needed if the files exist
+
     path, published = data_dir(dataset_name), catalog.PUBLISHED.get(dataset_name)
     with signals.RaiseOnSignal():
         if published:
@@ -162,8 +169,7 @@ def existing_dataset():
     path = data_dir(FLAGS.dataset)
     check_data_dir_exists()
     published = catalog.PUBLISHED.get(FLAGS.dataset) if FLAGS['dataset'].present else None
-    with signals.RaiseOnSignal():
-        preparation.use_copy(path, published, show)
+    _use_copy(path, published)
     directory = dataset.files_dir(path, published)
     if published:
         directories.check_exists(

@@ -14,7 +14,7 @@ import numpy as np
 from cifar10.config import DEPTH, HEIGHT, NUM_CLASSES, WIDTH
 from cifar10.data import catalog
 from cifar10.errors import UserError
-from cifar10.system import files
+from cifar10.system import directories, files
 
 IMAGE_BYTES = HEIGHT * WIDTH * DEPTH
 # Converted and synthetic data sets have the layout of CIFAR-10, too.
@@ -32,6 +32,7 @@ def default_data_dir(name):
 
 
 DATA_DIR = default_data_dir('cifar10')
+SYNTHETIC_DATA_DIR = '/tmp/cifar10_synthetic'
 
 
 class DataFile(NamedTuple):
@@ -156,6 +157,25 @@ def read(data_dir=DATA_DIR):
                 num_examples = os.path.getsize(path) // splits[-1].record_bytes
             splits[-1].files.append(DataFile(path, num_examples))
     return Dataset(directory, *splits)
+
+
+def is_present(data_dir, published=None):
+    """Return True if there is a complete data set; the arguments are those of files_dir.
+
+    Raises:
+      UserError: files are missing, or the path is not a directory.
+    """
+    directory = files_dir(data_dir, published)
+    directories.check_no_file(directory)
+    if not os.path.isdir(directory) or directories.is_empty(directory):
+        return False
+    found = read(directory)
+    for path in found.train.paths + found.test.paths:
+        if not os.path.exists(path):
+            raise UserError(
+                f'{path} is missing', f'restore it, or move {directory} away and start again'
+            )
+    return True
 
 
 def _parse_dataset_info(directory, content):

@@ -11,35 +11,16 @@ from cifar10.errors import UserError
 from cifar10.system import directories, files
 
 
-def is_present(data_dir, published=None):
-    """Return True if there is a complete data set; the arguments are those of dataset.files_dir.
-
-    Raises:
-      UserError: files are missing, or the path is not a directory.
-    """
-    directory = dataset.files_dir(data_dir, published)
-    directories.check_no_file(directory)
-    if not os.path.isdir(directory) or directories.is_empty(directory):
-        return False
-    found = dataset.read(directory)
-    for path in found.train.paths + found.test.paths:
-        if not os.path.exists(path):
-            raise UserError(
-                f'{path} is missing', f'restore it, or move {directory} away and start again'
-            )
-    return True
-
-
 @contextlib.contextmanager
 def lock_files_dir(data_dir, published=catalog.CIFAR10, progress=None):
     """Lock and yield the directory to write; yield None if the data set is present."""
-    if is_present(data_dir, published):
+    if dataset.is_present(data_dir, published):
         yield None
         return
     path = dataset.files_dir(data_dir, published)
     with _lock_parent(path, progress):
         # Another process may have written it meanwhile.
-        yield None if is_present(data_dir, published) else path
+        yield None if dataset.is_present(data_dir, published) else path
 
 
 @contextlib.contextmanager

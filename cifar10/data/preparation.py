@@ -92,7 +92,7 @@ def use_copy(data_dir, published, progress):
     Raises:
       UserError: there are only damaged copies, or some of the files are missing.
     """
-    if dataset_writer.is_present(data_dir, published):
+    if dataset.is_present(data_dir, published):
         return True
     for candidate in [published] if published else catalog.PUBLISHED.values():
         if copies.find(candidate, _parent(dataset.files_dir(data_dir, candidate))):

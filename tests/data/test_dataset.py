@@ -31,7 +31,7 @@ def test_the_files_of_cifar10():
 
 def test_another_name_of_the_directory(own_data_dir, tmp_path):
     os.rename(os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY), str(tmp_path / 'renamed'))
-    assert dataset_writer.is_present(str(tmp_path / 'renamed'))
+    assert dataset.is_present(str(tmp_path / 'renamed'))
     assert verification.verify(dataset.read(str(tmp_path / 'renamed')).test) == 50
 
 

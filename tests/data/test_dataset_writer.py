@@ -21,10 +21,7 @@ def test_every_name_of_a_directory(tmp_path, name):
     (tmp_path / name / 'incomplete').mkdir()  # a user's directory
     data_dir = str(tmp_path / name)
     synthetic.maybe_write(data_dir, records_per_file=10)
-    assert (
-        dataset_writer.is_present(data_dir)
-        and verification.verify(dataset.read(data_dir).train) == 50
-    )
+    assert dataset.is_present(data_dir) and verification.verify(dataset.read(data_dir).train) == 50
     _, labels = cifar10.inputs(eval_data=True, data_dir=data_dir, batch_size=10)
     assert sorted(queues.run(labels, 1)[0]) == list(range(10))
     assert os.listdir(str(tmp_path)) == [name]
