@@ -62,7 +62,7 @@ def distorted_inputs(data_dir, batch_size):
     return images, tf.reshape(labels, [batch_size])
 
 
-def tower_loss(scope, images, labels, num_classes):
+def _loss_with_summaries(scope, images, labels, num_classes):
     """Return the total loss of the tower in the name scope `scope`; add its summaries."""
     logits = model.inference(images, num_classes, is_tuned=False)
     total_loss = model.loss(logits, labels, scope)
@@ -75,7 +75,7 @@ def tower_loss(scope, images, labels, num_classes):
     return total_loss
 
 
-def average_gradients(tower_grads):
+def _stack_and_average(tower_grads):
     """Average the gradients of all towers; return a list of (gradient, variable)."""
     averages = []
     for grads_and_vars in zip(*tower_grads):
@@ -103,9 +103,9 @@ def training_step(job, batches):
         with tf.device(device), tf.name_scope(f'tower_{i}') as scope, tf.variable_scope(
             tf.get_variable_scope(), reuse=i > 0
         ):
-            total_loss = tower_loss(scope, images, labels, job.dataset.num_classes)
+            total_loss = _loss_with_summaries(scope, images, labels, job.dataset.num_classes)
             tower_grads.append(sgd.compute_gradients(total_loss))
-    gradients = average_gradients(tower_grads) if len(devices) > 1 else tower_grads[0]
+    gradients = _stack_and_average(tower_grads) if len(devices) > 1 else tower_grads[0]
     update = sgd.apply_gradients(gradients, global_step=global_step)
     averages = tf.train.ExponentialMovingAverage(hparams.moving_average_decay, global_step)
     return tf.group(update, averages.apply(tf.trainable_variables())), total_loss, gradients
