@@ -41,7 +41,7 @@ def download_published():
     if FLAGS.dataset == 'synthetic':
         raise UserError(
             '--dataset=synthetic cannot be downloaded',
-            'use the command synthetic, or give cifar10 or cifar100',
+            'use the command synthetic, or give another name',
         )
     print_counts(data_flags.prepared_dataset(FLAGS.dataset))
 

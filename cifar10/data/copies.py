@@ -47,8 +47,9 @@ def find_of_programs(published):
 
 def _holds_files(published, directory):
     """Return True if a directory holds files of either version, and is no data set of a user."""
-    name = published.train_files[0]
-    names = name, python_version.pickle_name(name)
+    names = [published.train_files[0]]
+    if published.python:
+        names.append(python_version.pickle_name(names[0]))
     return any(os.path.isfile(os.path.join(directory, name)) for name in names) and not (
         os.path.exists(os.path.join(directory, dataset.DATASET_INFO_FILE))
     )
