@@ -1,4 +1,4 @@
-"""UserError, warnings, causes of errors."""
+"""UserError, lines for the user, causes of errors."""
 
 import contextlib
 import os
@@ -46,6 +46,11 @@ def escape_unprintable(text):
     return ''.join(
         character if character.isprintable() else ascii(character)[1:-1] for character in text
     )
+
+
+def show(line):
+    """Print a line on stdout, at once; a `progress` of functions that take long."""
+    print(line, flush=True)
 
 
 def warn(message):

@@ -1,17 +1,15 @@
 """Flags of directories, files, data set and checkpoint; preparation of the data set."""
 
-import functools
 import os
 
 from absl import flags
 
 from cifar10.config import NUM_VIEWS_CHOICES
 from cifar10.data import catalog, dataset
-from cifar10.errors import UserError
+from cifar10.errors import UserError, show
 from cifar10.system import directories, files, signals
 
 FLAGS = flags.FLAGS
-show = functools.partial(print, flush=True)  # the `progress` of the functions below
 _DEFAULT_DATA_DIRS = {
     **{name: dataset.default_data_dir(name) for name in catalog.PUBLISHED},
     'synthetic': dataset.SYNTHETIC_DATA_DIR,

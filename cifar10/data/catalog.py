@@ -12,7 +12,7 @@ class Archive(NamedTuple):
     name: str
     md5: str  # hexadecimal
     directory: str  # in the archive
-    urls: Sequence[str]  # in the order of the tries
+    urls: Sequence[str]  # in the order of the tries; the last one comes after those of all archives
 
 
 class PythonLayout(NamedTuple):
@@ -53,7 +53,7 @@ class Published(NamedTuple):
 # python/mxnet/gluon/data/vision/datasets.py of Apache MXNet. The hosts are named in other projects:
 # Ray (anyscale/templates#927), Zenodo (record 10089977), BrainChip (NVFlare), PaddlePaddle, Swift
 # for TensorFlow, MindSpore. The checksums decide, so a host needs no trust. The official host comes
-# last in each list, because since June 2026 it sends less than 100 kB/s (pytorch/vision#9536).
+# last, because since June 2026 it sends less than 100 kB/s (pytorch/vision#9536).
 PUBLISHED = {
     'cifar10': Published(
         name='CIFAR-10',

@@ -30,7 +30,7 @@ def find(published, place):
         name = published.python.directory
         # Keras 2 adds .tar.gz to an archive. Keras 3 adds -target or -target_archive.
         names += [name, f'{name}-target/{name}', f'{name}.tar.gz', f'{name}-target_archive']
-    paths = [os.path.join(place, name) for name in names]
+    paths = [os.path.join(place, name) for name in dict.fromkeys(names)]
     return [path for path in paths if os.path.isfile(path) or _holds_files(published, path)]
 
 
@@ -49,7 +49,7 @@ def _holds_files(published, directory):
     """Return True if a directory holds files of either version, and is no data set of a user."""
     names = [published.train_files[0]]
     if published.python:
-        names.append(python_version.pickle_name(names[0]))
+        names += [python_version.pickle_name(names[0]), published.python.meta_file]
     return any(os.path.isfile(os.path.join(directory, name)) for name in names) and not (
         os.path.exists(os.path.join(directory, dataset.DATASET_INFO_FILE))
     )

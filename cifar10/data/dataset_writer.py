@@ -35,8 +35,10 @@ def new_dataset(path, progress=None):
       UserError: `path` exists and is not an empty directory, or cannot be written.
     """
     check_new_directory(path)
-    with _lock_parent(path, progress), verified_directory(path) as directory:
-        yield directory
+    with _lock_parent(path, progress):
+        check_new_directory(path)  # Another process may have written it.
+        with verified_directory(path) as directory:
+            yield directory
 
 
 def check_new_directory(path):

@@ -7,6 +7,9 @@ bytes on disk stay, and the next request for the same archive asks for the rest.
 import contextlib
 import datetime
 import os
+import queue
+import socket
+import threading
 import time
 
 from six.moves import http_client, urllib
@@ -18,8 +21,9 @@ from cifar10.system import files
 
 _CHUNK_BYTES = 1 << 18
 _TIMEOUT_SECS = 10  # to connect, and between two chunks
+_PAUSE_SECS = 1  # before a host is asked again
 _TRIAL_SECS = 5  # between two measurements of the rate
-_MAX_SECS_LEFT = 600  # A host that needs longer is left once for the others.
+_MAX_SECS_LEFT = 600  # A host that needs longer is left for the untried ones.
 _USUAL_BYTES = 170000000  # of an archive whose length a host does not tell
 
 
@@ -51,12 +55,15 @@ def download_archive(archives, directory, progress):
       UserError: a file cannot be written.
     """
     all_hosts = [_Host(url, archive, directory) for archive in archives for url in archive.urls]
-    hosts, may_leave = all_hosts, len(all_hosts) > 1
+    # The last URL of an archive is that of the official host, which is slow.
+    all_hosts.sort(key=lambda host: host.url == host.archive.urls[-1])
+    hosts, untried = all_hosts, list(all_hosts)
     while hosts:
         for host in hosts:
             progress(f'Downloading {host.archive.name} from {host.name}')
+            untried = [other for other in untried if other is not host]
             try:
-                path = _download_from(host, archives, may_leave, progress)
+                path = _download_from(host, archives, bool(untried), progress)
             except (OSError, ValueError, http_client.HTTPException) as error:
                 # Without a code, an error of urllib hides the one of the system.
                 reason = getattr(error, 'reason', error) if not hasattr(error, 'code') else error
@@ -69,9 +76,12 @@ def download_archive(archives, directory, progress):
             return path
         # Hosts that have sent something are worth another connection, the fastest one first.
         hosts = sorted((host for host in hosts if host.num_received), key=lambda host: -host.rate)
-        may_leave = False
+        time.sleep(_PAUSE_SECS)
+    for host in all_hosts:
+        if os.path.exists(host.part) and not _size(host.part):
+            os.remove(host.part)
     others = f' or {len(all_hosts) - 1} other hosts' if len(all_hosts) > 1 else ''
-    is_partial = any(os.path.exists(host.part) and os.path.getsize(host.part) for host in all_hosts)
+    is_partial = any(os.path.exists(host.part) for host in all_hosts)
     hint = '; the next start resumes the download' if is_partial else ''
     raise ConnectionError(f'{all_hosts[0].url} ({all_hosts[0].failure}){others}{hint}')
 
@@ -83,7 +93,7 @@ def _download_from(host, archives, may_leave, progress):
       OSError, ValueError, http_client.HTTPException: the host sends no archive, or would need too
         long and `may_leave` is True.
     """
-    is_resumed = os.path.exists(host.part)
+    is_resumed = _size(host.part) > 0
     _receive(host, may_leave, progress)
     md5 = files.digest(host.part, 'md5')
     for archive in archives:
@@ -101,12 +111,11 @@ def _download_from(host, archives, may_leave, progress):
 
 def _receive(host, may_leave, progress):
     """Append the missing bytes to the partial file; see `_download_from`."""
-    num_done = os.path.getsize(host.part) if os.path.exists(host.part) else 0
+    num_done = _size(host.part)
     host.num_received, start, num_measured = 0, time.monotonic(), 0
     headers = {'Range': f'bytes={num_done}-'} if num_done else {}
     try:
-        request = urllib.request.Request(host.url, headers=headers)
-        response = urllib.request.urlopen(request, timeout=_TIMEOUT_SECS)
+        response = _open(urllib.request.Request(host.url, headers=headers))
     except urllib.error.HTTPError as error:
         if error.code == 416 and num_done:
             return  # The file is complete or too long. Its MD5 decides.
@@ -143,6 +152,33 @@ def _receive(host, may_leave, progress):
         )
     if length and num_done < num_bytes:
         raise ConnectionError(f'closed after {num_done} of {num_bytes} bytes')
+
+
+def _open(request):
+    """Return the response to a request, within _TIMEOUT_SECS.
+
+    The timeout of a socket holds for each address of a host, and not for the name server.
+    """
+    results = queue.Queue()
+
+    def run():
+        try:
+            results.put(urllib.request.urlopen(request, timeout=_TIMEOUT_SECS))
+        except Exception as error:  # The caller raises it.
+            results.put(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        result = results.get(timeout=_TIMEOUT_SECS)
+    except queue.Empty:
+        raise socket.timeout(f'no response for {_TIMEOUT_SECS} seconds')
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def _size(path):
+    return os.path.getsize(path) if os.path.exists(path) else 0
 
 
 def _open_part(path):

@@ -6,10 +6,10 @@ from cifar10 import errors
 from cifar10.data import catalog, copies, dataset, dataset_writer
 from cifar10.data.copies import DamagedError
 from cifar10.data.download import download_archive
-from cifar10.errors import UserError
+from cifar10.errors import UserError, show
 
 
-def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=None, md5=None, progress=print):
+def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=None, md5=None, progress=show):
     """Write CIFAR-10 to cifar-10-batches-bin, unless the files exist; see `prepare`.
 
     Args:

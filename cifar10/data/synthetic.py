@@ -10,7 +10,7 @@ import numpy as np
 
 from cifar10.config import DEPTH, HEIGHT, NUM_CLASSES, WIDTH
 from cifar10.data import dataset, dataset_writer
-from cifar10.errors import UserError
+from cifar10.errors import UserError, show
 
 # Each function is True inside the pattern. u and v are relative to its center and radius.
 _PATTERNS = [
@@ -68,9 +68,7 @@ def draw_records(count, rng):
     return rows
 
 
-def maybe_write(
-    data_dir=dataset.SYNTHETIC_DATA_DIR, records_per_file=10000, seed=0, progress=print
-):
+def maybe_write(data_dir=dataset.SYNTHETIC_DATA_DIR, records_per_file=10000, seed=0, progress=show):
     """Write the data set to data_dir/cifar-10-batches-bin, unless it exists.
 
     Args:

@@ -11,7 +11,8 @@ import six
 
 from cifar10.data import catalog, dataset, verification
 from cifar10.data.download import download_archive
-from cifar10.errors import UserError
+from cifar10.errors import UserError, show
+from cifar10.system import directories, files
 
 # The MD5s and the first host are in torchvision/datasets/mnist.py, the second one is in TensorFlow
 # 1.15, the third one belongs to the University of Paderborn. The last one, which programs name, has
@@ -55,7 +56,7 @@ def _location(url):
     return str(url).partition('://')[2]  # Programs name the same host with http and https.
 
 
-def fetch(archive, path, progress=print):
+def fetch(archive, path, progress=show):
     """Write a published file.
 
     An archive of a published data set is packed from the binary files beside it, if they exist.
@@ -69,26 +70,31 @@ def fetch(archive, path, progress=print):
       UserError: no host sends the file, or the file cannot be written.
     """
     place = os.path.dirname(os.path.abspath(path))
-    binary_files = os.path.join(place, archive.directory)
-    if archive.directory and _is_complete(binary_files):
-        progress(f'Packing {binary_files} into {path}')
-        with tarfile.open(path + '.part', 'w:gz', compresslevel=1) as tar:
-            tar.add(binary_files, archive.directory)
-        os.replace(path + '.part', path)
-        return
     try:
-        # The download has the name of the file, because another archive may be there.
-        download_archive([archive._replace(name=os.path.basename(path))], place, progress)
+        with directories.Lock(place, progress=progress):
+            if os.path.exists(path) and files.digest(path, 'md5') == archive.md5:
+                return  # Another process has written it.
+            if not _pack(archive, path, progress):
+                # The download has the name of the file, because another archive may be there.
+                download_archive([archive._replace(name=os.path.basename(path))], place, progress)
     except ConnectionError as error:
         raise UserError(
             f'Cannot download {error}', f'check the network, or put {archive.name} into {place}'
         )
 
 
-def _is_complete(directory):
+def _pack(archive, path, progress):
+    """Write the archive of the binary files beside it; return False without complete files."""
+    binary_files = os.path.join(os.path.dirname(os.path.abspath(path)), archive.directory)
+    if archive.directory not in [each.directory for each in catalog.PUBLISHED.values()]:
+        return False
     try:
-        for split in dataset.read(directory).splits:
+        for split in dataset.read(binary_files).splits:
             verification.verify(split)
     except UserError:
         return False
+    progress(f'Packing {binary_files} into {path}')
+    with tarfile.open(path + '.part', 'w:gz', compresslevel=1) as tar:
+        tar.add(binary_files, archive.directory)
+    os.replace(path + '.part', path)
     return True

@@ -222,6 +222,17 @@ def test_the_command_and_the_trainer_use_the_same_data_set(tmp_path):
         assert (status, stderr) == (0, '') and ' of 100 classes ' in stdout
 
 
+def test_a_copy_without_its_first_training_file(small, versions, tmp_path):
+    """It is named. A copy is tried once, also if two programs give it the same name."""
+    shutil.copytree(str(versions / PYTHON_DIRECTORY), str(tmp_path / PYTHON_DIRECTORY))
+    missing = tmp_path / PYTHON_DIRECTORY / 'data_batch_1'
+    missing.unlink()
+    with messages.raises(f'^{missing} is missing: '):
+        preparation.use_copy(str(tmp_path), small, print)
+    (tmp_path / 'cifar-100-python.tar.gz').write_bytes(b'')
+    assert len(copies.find(catalog.CIFAR100, str(tmp_path))) == 1
+
+
 def test_an_incomplete_binary_directory(small, versions, tmp_path):
     """The line names the file in this directory, not in the one that is removed."""
     source = tmp_path / 'source'

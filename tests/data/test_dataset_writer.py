@@ -72,8 +72,8 @@ def test_a_second_process_finds_the_data_set(tmp_path):
     with dataset_writer.lock_files_dir(str(tmp_path)) as missing:
         assert missing
         process = subprocess.Popen(
-            [sys.executable, '-u', '-c', script % str(tmp_path)],
-            env=dict(os.environ, PYTHONPATH=programs.ROOT),
+            [sys.executable, '-c', script % str(tmp_path)],
+            env={'PATH': os.environ['PATH'], 'PYTHONPATH': programs.ROOT},  # its output is buffered
             stdout=subprocess.PIPE,
             universal_newlines=True,
         )
@@ -168,3 +168,18 @@ def test_classes_without_names(tmp_path, own_data_dir):
     os.remove(os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY, dataset.CLASS_NAMES_FILE))
     dataset_writer.hold_out(dataset.read(own_data_dir), str(tmp_path / 'out'), 10, 0)
     assert dataset.read(str(tmp_path / 'out')).class_names == list('0123456789')
+
+
+def test_another_process_has_written_the_new_directory(tmp_path):
+    path, lock = tmp_path / 'out', directories.Lock(str(tmp_path))
+
+    def write_and_release(line):
+        path.mkdir()
+        (path / 'dataset.json').write_text('')
+        lock.__exit__()
+
+    lock.__enter__()
+    complaint = f'^{path} exists: give the name of a new directory$'
+    with messages.raises(complaint), dataset_writer.new_dataset(str(path), write_and_release):
+        pass
+    assert os.listdir(str(path)) == ['dataset.json']

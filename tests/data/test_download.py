@@ -6,10 +6,12 @@ import http.client
 import os
 import pathlib
 import re
+import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from six.moves import urllib
 
 from cifar10.data import download
 from cifar10.data.catalog import Archive
@@ -19,6 +21,11 @@ from tests.helpers.download_server import Server, answer
 CONTENT = np.random.RandomState(0).bytes(1 << 20)
 HALF = len(CONTENT) // 2
 NAME = 'data.tar.gz'
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch):
+    monkeypatch.setattr(download, '_PAUSE_SECS', 0)
 
 
 @pytest.fixture
@@ -124,11 +131,53 @@ def test_a_slow_host_is_left(start, rates, tmp_path):
     assert len(slow.ranges) == 2
 
 
-def test_the_fastest_of_slow_hosts_is_used(start, rates, tmp_path):
+def test_the_last_of_slow_hosts_is_not_left(start, rates, tmp_path):
     hosts = [start('none') for _ in range(3)]
     rates.update({host.url: rate for host, rate in zip(hosts, [500, 900, 700])})
     _download(tmp_path, *hosts)
-    assert [len(host.ranges) for host in hosts] == [1, 2, 1]
+    assert [len(host.ranges) for host in hosts] == [1, 1, 1]
+
+
+def test_a_host_that_does_not_answer(start, tmp_path, monkeypatch):
+    """It has several addresses, or its name server is silent: it gets the time of one."""
+    monkeypatch.setattr(download, '_TIMEOUT_SECS', 0.3)
+    silent, good, released = start('none'), start('none'), threading.Event()
+    urlopen = urllib.request.urlopen
+
+    def wait(request, timeout):
+        if request.full_url == silent.url:
+            released.wait(60)
+        return urlopen(request, timeout=timeout)
+
+    monkeypatch.setattr(urllib.request, 'urlopen', wait)
+    lines = _download(tmp_path, silent, good)
+    released.set()
+    assert any(line.endswith(': no response for 0.3 seconds') for line in lines)
+
+
+def test_a_host_without_a_byte(start, tmp_path, monkeypatch):
+    """Its empty part is no part of another file, and does not stay."""
+    monkeypatch.setattr(download, '_TIMEOUT_SECS', 0.3)
+
+    def stall(handler):
+        answer(handler, b'', Content_Length=str(len(CONTENT)))
+        handler.connection.recv(1)  # until the client closes
+
+    wrong = start('none', content=bytes(1000))
+    with _fails('or 1 other hosts$'):
+        _download(tmp_path, start(stall), wrong)
+    assert wrong.ranges == [None] and os.listdir(str(tmp_path)) == []
+
+
+def test_the_official_hosts_come_last(start, tmp_path):
+    """The last URL of each archive is asked after those of all archives."""
+    bad, last, good = start(404), start('none'), start('none', content=b'other', name='other')
+    archives = [
+        _archive(bad.url, last.url),
+        _archive(good.url, 'http://127.0.0.1:1/x', content=b'other', name='other'),
+    ]
+    path = download.download_archive(archives, str(tmp_path), lambda line: None)
+    assert path == str(tmp_path / 'other') and last.ranges == []
 
 
 @pytest.mark.parametrize('has_length', [True, False])

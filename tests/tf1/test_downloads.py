@@ -78,13 +78,17 @@ def test_files_beside_the_archive(tmp_path):
     files = tmp_path / catalog.CIFAR10.directory
     expected = {path.name: path.read_bytes() for path in files.iterdir()}
     content = b'from the host'
-    server = download_server.Server(content, ['none'])
+    server = download_server.Server(content, ['none', 'none'])
     with contextlib.closing(server):
         downloads.fetch(_archive(content, server.url), str(tmp_path / NAME))
         assert server.ranges == []
+        python = catalog.CIFAR10.archive_of('cifar-10-python.tar.gz')._replace(
+            md5=hashlib.md5(content).hexdigest(), urls=[server.url]
+        )
+        downloads.fetch(python, str(tmp_path / 'python'))
         os.remove(str(files / 'data_batch_3.bin'))
         downloads.fetch(_archive(content, server.url), str(tmp_path / 'again'))
-    assert (tmp_path / 'again').read_bytes() == content
+    assert (tmp_path / 'again').read_bytes() == (tmp_path / 'python').read_bytes() == content
     shutil.rmtree(str(files))
     with tarfile.open(str(tmp_path / NAME), 'r:gz') as tar:
         tar.extractall(str(tmp_path))
