@@ -1,4 +1,4 @@
-"""Formulations of layers that are faster on a CPU: sub-batches, pooling, normalization."""
+"""Formulations of layers that are faster on a CPU: sub-batches, normalization."""
 
 from typing import NamedTuple, Sequence
 
@@ -7,8 +7,6 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.config import CLASSIC
 from cifar10.system import machine
-
-LRN = dict(depth_radius=4, bias=1.0, alpha=0.001 / 9, beta=0.75)  # the arguments of tf.nn.lrn
 
 
 def is_on_gpu(x):
@@ -79,68 +77,53 @@ def pad_batch(images, num_images):
         return tf.concat([images, zeros], 0)
 
 
-def before_relu(pool):
-    """Return a layer that computes pool(relu(sums + biases)) as relu(pool(sums) + biases).
-
-    The maximum commutes with relu, biases and rounding, so only the greatest sums get biases, and
-    are converted to their type.
-
-    Args:
-      pool: a layer of maxima, a function of a tensor and a name.
-    """
-
-    def layer(activations, name):
-        sums, biases = activations.op.inputs[0].op.inputs  # of tf.nn.bias_add
-        if sums.op.type == 'Cast':
-            (sums,) = sums.op.inputs
-        with tf.name_scope(name) as scope:
-            greatest = tf.cast(pool(sums, 'pool'), biases.dtype)
-            return tf.nn.relu(tf.nn.bias_add(greatest, biases), scope)
-
-    return layer
-
-
-def local_response_normalization(x, name):
-    """Return tf.nn.lrn(x, **LRN).
+def lrn(x, depth_radius, bias, alpha, beta, name):
+    """Return tf.nn.lrn of the same arguments; the exponent `beta` must be 0.75.
 
     The CPU kernels of tf.nn.lrn would take a quarter of a training step. These are square roots and
     products with a band matrix, which would be less exact on a GPU.
 
     Args:
       x: float tensor [n, height, width, channels].
+      depth_radius: the number of channels on either side whose squares are summed.
+      bias: a number, added to alpha * the sum.
+      alpha: a number.
+      beta: the negative exponent of this.
       name: a name for the operation.
 
     Returns:
       A tensor like x.
     """
-    with tf.name_scope(name) as scope:
-        return tf.identity(_band_matrix_lrn(x), scope)
-
-
-@tf.custom_gradient
-def _band_matrix_lrn(x):
-    """Return y = x s^-beta with s = bias + alpha band(x^2).
-
-    band(v) sums v over the channel and up to 4 channels on either side. The gradient is
-    dx = dy s^-beta - 2 alpha beta x band(dy x s^(-beta - 1))
-       = dy s^-beta - x band(2 alpha beta dy y / s).
-    """
-    shape, channels = tf.shape(x), int(x.shape[3])
-    x = tf.reshape(x, [-1, channels])
-    alpha, beta = LRN['alpha'], LRN['beta']
+    channels = int(x.shape[3])
     index = np.arange(channels)
-    band = np.abs(index[:, None] - index) <= LRN['depth_radius']
-    s = tf.nn.bias_add(
-        tf.matmul(tf.square(x), tf.constant(alpha * band, x.dtype)),
-        tf.constant(LRN['bias'], x.dtype, [channels]),
-    )
-    root = tf.rsqrt(s)
-    scale = root * tf.sqrt(root)  # s^-0.75, several times faster than pow
-    y = x * scale
+    band = np.abs(index[:, None] - index) <= depth_radius
 
-    def gradient(dy):
-        dy = tf.reshape(dy, [-1, channels])
-        sums = tf.matmul(dy * y / s, tf.constant(2 * alpha * beta * band, x.dtype))
-        return tf.reshape(dy * scale - x * sums, shape)
+    @tf.custom_gradient
+    def normalize(x):
+        """Return y = x s^-beta with s = bias + alpha band(x^2).
 
-    return tf.reshape(y, shape), gradient
+        band(v) sums v over the near channels. The gradient is
+        dx = dy s^-beta - 2 alpha beta x band(dy x s^(-beta - 1))
+           = dy s^-beta - x band(2 alpha beta dy y / s).
+        """
+        shape = tf.shape(x)
+        x = tf.reshape(x, [-1, channels])
+        s = tf.nn.bias_add(
+            tf.matmul(tf.square(x), tf.constant(alpha * band, x.dtype)),
+            tf.constant(bias, x.dtype, [channels]),
+        )
+        root = tf.rsqrt(s)
+        scale = root * tf.sqrt(root)  # s^-0.75, several times faster than pow
+        y = x * scale
+
+        def gradient(dy):
+            dy = tf.reshape(dy, [-1, channels])
+            sums = tf.matmul(dy * y / s, tf.constant(2 * alpha * beta * band, x.dtype))
+            return tf.reshape(dy * scale - x * sums, shape)
+
+        return tf.reshape(y, shape), gradient
+
+    if beta != 0.75:
+        raise ValueError(f'beta must be 0.75, not {beta}')
+    with tf.name_scope(name) as scope:
+        return tf.identity(normalize(x), scope)

@@ -4,6 +4,8 @@ Two convolutional layers with pooling and local response normalization, two full
 and a linear layer for the logits: 1,068,298 parameters for images of 24 x 24.
 """
 
+import functools
+
 import tensorflow.compat.v1 as tf
 
 from cifar10 import cpu_kernels
@@ -22,35 +24,48 @@ def _weights_and_biases(shape, dtype, stddev, bias):
         return weights, tf.get_variable('biases', shape[-1:], dtype, tf.constant_initializer(bias))
 
 
-def _conv_layer(x, name, num_filters, bias, dtype):
-    """Return the activations of a batch, both SubBatches; the products are of type `dtype`."""
+def _conv_layer(batch, name, num_filters, bias, dtype):
+    """Add a convolutional layer.
+
+    Args:
+      batch: the input, a cpu_kernels.SubBatches.
+      name: the name of the layer.
+      num_filters: the number of output channels.
+      bias: the initial biases.
+      dtype: the type of the products.
+
+    Returns:
+      The activations and the sums of products, both SubBatches; the function from sums and a name
+      to activations.
+    """
     with tf.variable_scope(name) as scope:
-        shape = [5, 5, int(x.whole.shape[3]), num_filters]
-        weights, biases = _weights_and_biases(shape, x.whole.dtype, 5e-2, bias)
+        in_dtype = batch.whole.dtype
+        shape = [5, 5, int(batch.whole.shape[3]), num_filters]
+        weights, biases = _weights_and_biases(shape, in_dtype, 5e-2, bias)
         weights = tf.cast(weights, dtype)
 
-        def layer(x, name):
-            sums = tf.cast(conv2d(tf.cast(x, dtype), weights), x.dtype)
-            return tf.nn.relu(tf.nn.bias_add(sums, biases), name=name)
+        def activate(sums, name):
+            return tf.nn.relu(tf.nn.bias_add(tf.cast(sums, in_dtype), biases), name=name)
 
-        x = x.apply(layer, scope.name)
-    tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, x.whole)
-    return x
+        sums = batch.apply(lambda x, name: conv2d(tf.cast(x, dtype), weights, name), 'Conv2D')
+        activations = sums.apply(activate, scope.name)
+    tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, activations.whole)
+    return activations, sums, activate
 
 
-def conv2d(x, weights):
+def conv2d(x, weights, name=None):
     """Return the convolution of [n, height, width, in] with [5, 5, in, out], of the same size."""
-    return tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME')
+    return tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME', name=name)
 
 
-def max_pool(x, name):
+def max_pool(x, name=None):
     """Return the maxima of 3 x 3 windows of [n, height, width, channels], with stride 2."""
     return tf.nn.max_pool(x, [1, 3, 3, 1], [1, 2, 2, 1], 'SAME', name=name)
 
 
-def local_response_normalization(x, name):
+def local_response_normalization(x, name, lrn=tf.nn.lrn):
     """Divide each value by a power of the squares of 9 channels around it; see tf.nn.lrn."""
-    return tf.nn.lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75, name=name)
+    return lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75, name=name)
 
 
 def _fully_connected_layer(x, name, size, weight_decay):
@@ -81,23 +96,27 @@ def inference(
         variables and everything else keep the dtype of the images.
       num_sub_batches: the number of parts of the batch that a CPU computes in parallel, at most the
         batch size; None: as many as this machine needs. A GPU does not divide a batch.
-      is_tuned: False for the tutorial's operations also on a CPU.
+      is_tuned: False for the tutorial's operations on the whole batch, also on a CPU.
 
     Returns:
       Logits, [batch, num_classes], without softmax.
     """
     images = tf.identity(images, name='images')  # on the device of the network
     on_gpu = cpu_kernels.is_on_gpu(images)
+    on_cpu = is_tuned and not on_gpu
+    lrn = cpu_kernels.lrn if on_cpu else tf.nn.lrn
+    normalize = functools.partial(local_response_normalization, lrn=lrn)
     dtype = machine.compute_dtype(hparams.compute_dtype, on_gpu)
     dtype = images.dtype if dtype == tf.float32 else dtype
-    on_cpu = is_tuned and not on_gpu
-    normalize = cpu_kernels.local_response_normalization if on_cpu else local_response_normalization
+
     batch = cpu_kernels.divide(images, num_sub_batches if on_cpu else 1)
-    pool = max_pool if len(batch.parts) == 1 else cpu_kernels.before_relu(max_pool)
-    conv1 = _conv_layer(batch, 'conv1', CONV1_FILTERS, 0.0, dtype)
-    pool1 = conv1.apply(pool, 'pool1')
+    conv1, sums, activate = _conv_layer(batch, 'conv1', CONV1_FILTERS, 0.0, dtype)
+    if len(batch.parts) == 1 or dtype == images.dtype:
+        pool1 = conv1.apply(max_pool, 'pool1')
+    else:  # The activation is a rising function, so it is enough to convert the greatest sums.
+        pool1 = sums.apply(lambda x, name: activate(max_pool(x), name), 'pool1')
     norm1 = pool1.apply(normalize, 'norm1')
-    conv2 = _conv_layer(norm1, 'conv2', CONV2_FILTERS, 0.1, dtype)
+    conv2, _, _ = _conv_layer(norm1, 'conv2', CONV2_FILTERS, 0.1, dtype)
     norm2 = conv2.apply(normalize, 'norm2')
     pool2 = norm2.apply(max_pool, 'pool2').whole
     flat = tf.reshape(pool2, [-1, pool2.shape[1:].num_elements()])

@@ -8,7 +8,6 @@ largest central square is scaled to 32 x 32, then cropped and standardized as in
   cifar10_predict.py --recursive --json photos > photos.json
 """
 
-import functools
 import os
 import sys
 
@@ -98,7 +97,7 @@ def main(*names):
             sys.stdout.write(prediction.csv_header(count))
         # On a terminal, the printed predictions show the progress.
         has_progress = len(paths) >= MIN_FILES_FOR_PROGRESS and not sys.stdout.isatty()
-        progress = functools.partial(print, file=sys.stderr, flush=True) if has_progress else None
+        progress = errors.warn if has_progress else None  # on stderr
         for predictions in prediction.predict(
             paths, predict, class_names, count, failures, progress
         ):

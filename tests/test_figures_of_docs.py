@@ -60,7 +60,7 @@ def test_measurements():
 
 def test_operations_of_a_trace(tmp_path):
     """The parts of a batch belong to their layer."""
-    names = 'conv2/Conv2D', 'batch_part_1/conv2/Conv2D', 'softmax_linear/MatMul'
+    names = 'conv2/Conv2D', 'conv2/Conv2D/sub_batch_1', 'softmax_linear/MatMul'
     events = [
         {'ph': 'X', 'ts': 9, 'dur': dur, 'args': {'name': f'tower_0/{prefix}{name}'}}
         for prefix, dur in [('', 1000), ('gradients/tower_0/', 3000)]

@@ -119,7 +119,7 @@ def test_lrn_on_a_cpu_equals_its_definition(channels):
     rng = np.random.RandomState(0)
     x, dy = 30 * rng.randn(2, 5, 6, channels), rng.randn(2, 5, 6, channels)
     tensor = tf.constant(x)
-    normalized = cpu_kernels.local_response_normalization(tensor, 'norm')
+    normalized = model.local_response_normalization(tensor, 'norm', cpu_kernels.lrn)
     (gradient,) = tf.gradients(normalized, tensor, tf.constant(dy))
     with tf.Session() as session:
         found, found_gradient = session.run([normalized, gradient])

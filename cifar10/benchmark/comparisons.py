@@ -28,9 +28,9 @@ _GPU_LIMIT = 0.01
 _FUNCTIONS = {  # of tensors, by the name of their NumPy formulation
     'conv2d': lambda x, weights: model.conv2d(x, weights),
     'max_pool': lambda x: model.max_pool(x, 'pool'),
-    'local_response_normalization': lambda x: (
-        model if cpu_kernels.is_on_gpu(x) else cpu_kernels
-    ).local_response_normalization(x, 'norm'),
+    'local_response_normalization': lambda x: model.local_response_normalization(
+        x, 'norm', tf.nn.lrn if cpu_kernels.is_on_gpu(x) else cpu_kernels.lrn
+    ),
     'matmul': tf.matmul,
 }
 

@@ -10,6 +10,7 @@ import tempfile
 import time
 from typing import NamedTuple
 
+from cifar10 import errors
 from cifar10.benchmark import measurements, processes
 from cifar10.benchmark.measurements import BASELINE, OURS, StepCounts
 from cifar10.cli import program
@@ -136,7 +137,7 @@ def measure_rounds(subcommand, settings, formulations, num_rounds):
     for i in range(num_rounds):
         for formulation in formulations:
             line = f'Round {i + 1} of {num_rounds}: {formulation}'
-            print(line, file=sys.stderr, flush=True)
+            errors.warn(line)
             for name, value in MEASURES[subcommand](formulation, settings).items():
                 rounds[formulation][name].append(value)
     return rounds

@@ -30,7 +30,7 @@ def load(path):
 
 def group(name):
     """Return the (tower, operation group) of an operation; the tower can be 'step'."""
-    tower = re.match(r'(tower_\d+)/(gradients/tower_\d+/)?(?:batch_part_\d+/)?([a-z]+\d?)', name)
+    tower = re.match(r'(tower_\d+)/(gradients/tower_\d+/)?([a-z]+\d?)', name)
     if not tower:
         return 'step', SHARED.get(re.sub(r'_\d+$', '', name.split('/')[0]), 'other')
     layer = tower.group(3)

@@ -50,10 +50,10 @@ def test_each_gpu_is_checked_alone_and_all_at_once(num_gpus, groups):
 def _wrong_gradient(is_wrong):
     """Return model.conv2d, with a wrong gradient of the weights where `is_wrong(x)` is true."""
 
-    def conv2d(x, weights):
+    def conv2d(x, weights, name=None):
         if is_wrong(x):
             weights = 2 * weights - tf.stop_gradient(weights)
-        return CONVOLUTION(x, weights, [1, 1, 1, 1], 'SAME')
+        return CONVOLUTION(x, weights, [1, 1, 1, 1], 'SAME', name=name)
 
     return conv2d
 
@@ -139,9 +139,9 @@ def test_a_wrong_product_of_muon(monkeypatch):
 
 
 def test_an_operation_that_fails(monkeypatch, capsys):
-    def conv2d(x, weights):
+    def conv2d(x, weights, name=None):
         with tf.control_dependencies([tf.Assert(x[0, 0, 0, 0] > 1e9, ['no algorithm worked'])]):
-            return CONVOLUTION(x, weights, [1, 1, 1, 1], 'SAME')
+            return CONVOLUTION(x, weights, [1, 1, 1, 1], 'SAME', name=name)
 
     monkeypatch.setattr(model, 'conv2d', conv2d)
     with messages.raises('WRONG on this machine'):

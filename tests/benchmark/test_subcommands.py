@@ -187,7 +187,11 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     assert requests == [('ours', expected), ('reference', expected)] * 2
     assert (status, stderr) == (
         0,
-        'Round 1 of 2: ours\nRound 1 of 2: reference\nRound 2 of 2: ours\nRound 2 of 2: reference\n',
+        ''.join(
+            f'cifar10_benchmark.py: Round {i} of 2: {name}\n'
+            for i in (1, 2)
+            for name in ('ours', 'reference')
+        ),
     )
     assert stdout.endswith('\n| ms | 2 (1 to 3) | 3 (2 to 4) | 0.625 (0.5 to 0.75) |\n')
     report = json.loads(path.read_text())
@@ -211,7 +215,7 @@ def test_profile(tmp_path):
     status, stdout, stderr = programs.run(
         'cifar10_benchmark', 'profile', f'--json_file={path}', f'--trace_file={trace}', *flags
     )
-    assert (status, stderr) == (0, 'Round 1 of 1: ours\n')
+    assert (status, stderr) == (0, 'cifar10_benchmark.py: Round 1 of 1: ours\n')
     report = json.loads(path.read_text())
     assert len(report['rounds']['ours']['sum of all operations']) == 1 and report['ratios'] == {}
     assert json.loads(trace.read_text())['traceEvents'] and str(trace) in stdout
@@ -227,7 +231,7 @@ def test_signal_ends_all_that_it_started(tmp_path, data_dir):
         '--steps=1000000',
         TMPDIR=str(tmp_path),
     )
-    assert process.stderr.readline() == 'Round 1 of 5: ours\n'
+    assert process.stderr.readline() == 'cifar10_benchmark.py: Round 1 of 5: ours\n'
     while not list(tmp_path.glob('*/*')):  # the trainer has not written yet
         assert process.poll() is None
     process.terminate()
