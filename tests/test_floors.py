@@ -106,7 +106,7 @@ def test_lower_layers_name_no_flag():
 
 
 def test_lower_layers_print_nothing():
-    silent = ('placement', 'report/', 'runs/', 'serving/', 'system/')
+    silent = ('data/', 'placement', 'report/', 'runs/', 'serving/', 'system/')
     assert [
         name
         for name, tree in _modules()
