@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import gc
 import multiprocessing
 import os
 import resource
@@ -68,12 +69,16 @@ def _interrupted_by(number):
         children.extend(multiprocessing.active_children())
         raise _Interrupted
 
+    # The collection of a graph of another test would swallow the exception.
+    gc.collect()
+    gc.disable()
     before = signal.signal(number, handle)
     try:
         with pytest.raises(_Interrupted):
             yield children
     finally:
         signal.signal(number, before)
+        gc.enable()
 
 
 class _SignalWhileSent:
