@@ -78,7 +78,7 @@ def pad_batch(images, num_images):
 
 
 def lrn(x, depth_radius, bias, alpha, beta, name):
-    """Return tf.nn.lrn of the same arguments; the exponent `beta` must be 0.75.
+    """Return tf.nn.lrn of the same arguments.
 
     The CPU kernels of tf.nn.lrn would take a quarter of a training step. These are square roots and
     products with a band matrix, which would be less exact on a GPU.
@@ -88,12 +88,17 @@ def lrn(x, depth_radius, bias, alpha, beta, name):
       depth_radius: the number of channels on either side whose squares are summed.
       bias: a number, added to alpha * the sum.
       alpha: a number.
-      beta: the negative exponent of this.
+      beta: 0.75; the sum has the exponent -beta.
       name: a name for the operation.
 
     Returns:
       A tensor like x.
+
+    Raises:
+      ValueError: `beta` is another number.
     """
+    if beta != 0.75:
+        raise ValueError(f'beta must be 0.75, not {beta}')
     channels = int(x.shape[3])
     index = np.arange(channels)
     band = np.abs(index[:, None] - index) <= depth_radius
@@ -123,7 +128,5 @@ def lrn(x, depth_radius, bias, alpha, beta, name):
 
         return tf.reshape(y, shape), gradient
 
-    if beta != 0.75:
-        raise ValueError(f'beta must be 0.75, not {beta}')
     with tf.name_scope(name) as scope:
         return tf.identity(normalize(x), scope)
