@@ -36,7 +36,9 @@ class SubBatches(NamedTuple):
         with tf.name_scope(name) as scope:
             parts = [layer(part, f'sub_batch_{i}') for i, part in enumerate(self.parts)]
             whole = tf.concat(parts, 0, name='joined')
-            return SubBatches(parts, self.num_images, tf.identity(whole[: self.num_images], scope))
+            if not isinstance(self.num_images, int):
+                whole = whole[: self.num_images]  # without the padding
+            return SubBatches(parts, self.num_images, tf.identity(whole, scope))
 
 
 def divide(images, number):
@@ -56,6 +58,30 @@ def divide(images, number):
         return SubBatches(
             tf.split(padded, sizes, num=number), num_images or tf.shape(images)[0], images
         )
+
+
+def matmul(x, weights, num_sub_batches):
+    """Return tf.matmul(x, weights) as a sum of products that a CPU computes in parallel.
+
+    The weights are divided by rows: this copies none.
+
+    Args:
+      x: [n, rows].
+      weights: [rows, columns].
+      num_sub_batches: the number of parts of the other layers. There are half as many products, at
+        most 8, because each has a result of the whole size.
+
+    Returns:
+      [n, columns].
+    """
+    number = min(num_sub_batches // 2, 8)
+    if number < 2:
+        return tf.matmul(x, weights)
+    rows = int(x.shape[1])
+    sizes = [(rows + i) // number for i in range(number)]
+    return tf.add_n(
+        [tf.matmul(*factors) for factors in zip(tf.split(x, sizes, 1), tf.split(weights, sizes))]
+    )
 
 
 def pad_batch(images, num_images):

@@ -42,12 +42,15 @@ def _conv_layer(batch, name, num_filters, bias, dtype):
         in_dtype = batch.whole.dtype
         shape = [5, 5, int(batch.whole.shape[3]), num_filters]
         weights, biases = _weights_and_biases(shape, in_dtype, 5e-2, bias)
-        weights = tf.cast(weights, dtype)
 
         def activate(sums, name):
             return tf.nn.relu(tf.nn.bias_add(tf.cast(sums, in_dtype), biases), name=name)
 
-        sums = batch.apply(lambda x, name: conv2d(tf.cast(x, dtype), weights, name), 'Conv2D')
+        def convolve(x, name):
+            # One cast per part, so that the gradients of the parts are added in float32.
+            return conv2d(tf.cast(x, dtype), tf.cast(weights, dtype), name)
+
+        sums = batch.apply(convolve, 'Conv2D')
         activations = sums.apply(activate, scope.name)
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, activations.whole)
     return activations, sums, activate
@@ -68,13 +71,13 @@ def local_response_normalization(x, name, lrn=tf.nn.lrn):
     return lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75, name=name)
 
 
-def _fully_connected_layer(x, name, size, weight_decay):
+def _fully_connected_layer(x, name, size, weight_decay, num_sub_batches):
     with tf.variable_scope(name) as scope:
         weights, biases = _weights_and_biases([int(x.shape[1]), size], x.dtype, 0.04, 0.1)
         if weight_decay:
             decay = tf.multiply(tf.nn.l2_loss(weights), weight_decay, name='weight_loss')
             tf.add_to_collection('losses', decay)
-        x = tf.nn.relu(tf.matmul(x, weights) + biases, name=scope.name)
+        x = tf.nn.relu(cpu_kernels.matmul(x, weights, num_sub_batches) + biases, name=scope.name)
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, x)
     return x
 
@@ -120,8 +123,10 @@ def inference(
     norm2 = conv2.apply(normalize, 'norm2')
     pool2 = norm2.apply(max_pool, 'pool2').whole
     flat = tf.reshape(pool2, [-1, pool2.shape[1:].num_elements()])
-    local3 = _fully_connected_layer(flat, 'local3', 384, hparams.fc_weight_decay)
-    local4 = _fully_connected_layer(local3, 'local4', 192, hparams.fc_weight_decay)
+    local3 = _fully_connected_layer(flat, 'local3', 384, hparams.fc_weight_decay, len(batch.parts))
+    local4 = _fully_connected_layer(
+        local3, 'local4', 192, hparams.fc_weight_decay, len(batch.parts)
+    )
     with tf.variable_scope('softmax_linear') as scope:
         weights, biases = _weights_and_biases([192, num_classes], local4.dtype, 1 / 192, 0.0)
         logits = tf.add(tf.matmul(local4, weights), biases, name=scope.name)

@@ -6,7 +6,10 @@ singular values near 1. Directions with small gradients are then learned as fast
 large gradients. Here, each block of 64 columns is orthogonalized separately.
 """
 
+import numpy as np
 import tensorflow.compat.v1 as tf
+
+from cifar10.system import machine
 
 # Jordan et al. use 5. On held-out images 3 are as good (docs/recipes.md), and faster.
 _ITERATIONS = 3
@@ -16,35 +19,68 @@ _COEFFICIENTS = 3.4445, -4.7750, 2.0315
 _BLOCK_COLUMNS = 64
 
 
-def orthogonalize(matrices, scale=1.0):
-    """Bring the singular values of matrices near `scale` by Newton-Schulz iterations.
+def orthogonalize(matrices, rms):
+    """Make the singular values of each matrix nearly equal by Newton-Schulz iterations.
 
     Division by the Frobenius norm gives singular values from 0 to 1. An iteration replaces X by
     X (a + b G + c G^2) with G = X^T X. All factors are polynomials of the first G, and G is far
-    smaller than X. So X is multiplied only once, by the product of the factors.
-
-    The iterations of all matrices are batched. Products with the matrices themselves are not,
-    because a CPU computes them in parallel.
+    smaller than X. So X is multiplied only once, by the product of the factors, and the iterations
+    of all matrices are batched.
 
     Args:
-      matrices: list of float32 [rows, columns], of one shape, with at least as many rows as
-        columns.
-      scale: a scalar.
+      matrices: list of float32 [rows, columns] or [batch, rows, columns]. All have the same number
+        of columns.
+      rms: a scalar, about the root mean square of the elements of each result.
 
     Returns:
-      A list like `matrices`.
+      A list like `matrices`. The singular values of a result are near rms * sqrt(rows).
     """
     a, b, c = _COEFFICIENTS
-    grams = tf.stack([tf.matmul(matrix, matrix, transpose_a=True) for matrix in matrices])
-    inverse_norms = tf.rsqrt(tf.linalg.trace(grams) + 1e-24)[:, None, None]  # zeros stay zeros
-    grams *= tf.square(inverse_norms)
-    products = identity = tf.eye(int(grams.shape[2]))
+    columns = int(matrices[0].shape[-1])
+    identity = tf.eye(columns)
+    grams = [
+        tf.reshape(tf.matmul(matrix, matrix, transpose_a=True), [-1, columns, columns])
+        for matrix in matrices
+    ]
+    counts = [int(gram.shape[0]) for gram in grams]
+    rows = np.repeat([float(matrix.shape[-2]) for matrix in matrices], counts)
+    grams = tf.concat(grams, 0)
+    inverse_norms = tf.rsqrt(tf.linalg.trace(grams) + 1e-24)  # zeros stay zeros
+    grams *= tf.square(inverse_norms)[:, None, None]
+    products = None
     for _ in range(_ITERATIONS):
         factors = a * identity + b * grams + c * tf.matmul(grams, grams)
-        products = factors if products is identity else tf.matmul(products, factors)
+        products = factors if products is None else tf.matmul(products, factors)
         grams = tf.matmul(tf.matmul(grams, factors), factors)
-    products = tf.unstack(products * (inverse_norms * scale))
-    return [tf.matmul(matrix, product) for matrix, product in zip(matrices, products)]
+    products *= (inverse_norms * (rms * np.sqrt(rows, dtype=np.float32)))[:, None, None]
+    return [
+        tf.matmul(matrix, product if len(matrix.shape) == 3 else product[0])
+        for matrix, product in zip(matrices, tf.split(products, counts))
+    ]
+
+
+def _to_blocks(tensor, on_gpu):
+    """Return [..., columns] as matrices of 64 columns for `orthogonalize`.
+
+    The last one is padded with zeros, which do not change the other columns. A GPU computes with
+    all blocks at once, the cores of a CPU with one block each.
+    """
+    matrix = tf.reshape(tensor, [-1, tensor.shape[-1]])
+    rows, columns = matrix.shape.as_list()
+    if columns % _BLOCK_COLUMNS:
+        matrix = tf.pad(matrix, [[0, 0], [0, -columns % _BLOCK_COLUMNS]])
+    if on_gpu:
+        return [tf.transpose(tf.reshape(matrix, [rows, -1, _BLOCK_COLUMNS]), [1, 0, 2])]
+    return [matrix[:, i : i + _BLOCK_COLUMNS] for i in range(0, columns, _BLOCK_COLUMNS)]
+
+
+def _from_blocks(blocks, shape):
+    """Return the tensor of a shape from the matrices of `_to_blocks`."""
+    if len(blocks[0].shape) == 3:
+        blocks = [tf.reshape(tf.transpose(blocks[0], [1, 0, 2]), [blocks[0].shape[1], -1])]
+    matrix = tf.concat(blocks, 1)
+    columns = int(shape[-1])
+    return tf.reshape(matrix if matrix.shape[1] == columns else matrix[:, :columns], shape)
 
 
 class Muon(tf.train.MomentumOptimizer):
@@ -77,6 +113,10 @@ class Muon(tf.train.MomentumOptimizer):
         self._matrix_weight_decay = matrix_weight_decay
         self._matrix_weight_rms = matrix_weight_rms
 
+    def _prepare(self):
+        super()._prepare()
+        self._on_gpu = []
+
     def _apply_dense(self, gradient, variable):
         apply = self._apply_matrix if _is_hidden(variable) else super()._apply_dense
         return apply(gradient, variable)
@@ -86,24 +126,50 @@ class Muon(tf.train.MomentumOptimizer):
         return apply(gradient, variable)
 
     def _apply_matrix(self, gradient, variable):
-        momentum, columns = self.get_slot(variable, 'momentum'), int(variable.shape[-1])
-        velocity = self._momentum * momentum + gradient
-        matrix = tf.reshape(gradient + self._momentum * velocity, [-1, columns])
-        scale = self._matrix_learning_rate * int(matrix.shape[0]) ** 0.5
-        width = min(columns, _BLOCK_COLUMNS)
-        num_missing = -columns % width
-        if num_missing:  # Columns of zeros do not change the other columns.
-            matrix = tf.pad(matrix, [[0, 0], [0, num_missing]])
-        blocks = tf.split(matrix, (columns + num_missing) // width, 1)
-        update = tf.concat(orthogonalize(blocks, scale), 1)
-        update = tf.reshape(update[:, :columns] if num_missing else update, variable.shape)
-        weight_factor = 1 - self._matrix_learning_rate * self._matrix_weight_decay
-        weights = weight_factor * variable - update
+        if machine.is_gpu(variable.device):
+            self._on_gpu.append((gradient, variable))
+            return tf.no_op()
+        return self._apply_matrices([(gradient, variable)])
+
+    def _finish(self, update_ops, name_scope):
+        if self._on_gpu:  # The iterations of all matrices are batched.
+            with tf.device(self._on_gpu[0][1].device):
+                update_ops = [*update_ops, self._apply_matrices(self._on_gpu)]
+        return super()._finish(update_ops, name_scope)
+
+    def _apply_matrices(self, gradients):
+        """Return an op that updates weights of hidden layers on one device.
+
+        Args:
+          gradients: list of (gradient, variable).
+        """
+        ops, directions = [], []
+        for gradient, variable in gradients:
+            momentum = self.get_slot(variable, 'momentum')
+            # With v <- m v + g, the direction is g + m v. It is divided by 1 + m, because its
+            # length has no effect: then the product with v does not wait for the gradient.
+            old = self._momentum**2 / (1 + self._momentum) * momentum
+            directions.append(_to_blocks(old + gradient, machine.is_gpu(variable.device)))
+            with tf.control_dependencies([old]):  # It reads v before the assignment.
+                ops.append(momentum.assign(self._momentum * momentum + gradient))
+        updates = iter(orthogonalize(sum(directions, []), self._matrix_learning_rate))
+        for _, variable in gradients:
+            ops.append(variable.assign(self._updated(variable, updates)))
+        return tf.group(*ops)
+
+    def _updated(self, variable, updates):
+        """Return the new weights; `updates` is an iterator over the updates of their blocks."""
+        weights = variable
+        if self._matrix_weight_decay:
+            weights = (1 - self._matrix_learning_rate * self._matrix_weight_decay) * weights
+        on_gpu = machine.is_gpu(variable.device)
+        blocks = [block - next(updates) for block in _to_blocks(weights, on_gpu)]
         if self._matrix_weight_rms:
-            weights *= self._matrix_weight_rms * tf.rsqrt(
-                tf.reduce_mean(tf.square(weights)) + 1e-24
-            )
-        return tf.group(momentum.assign(velocity), variable.assign(weights))
+            size = variable.shape.num_elements()
+            mean_square = tf.add_n([tf.nn.l2_loss(block) for block in blocks]) * (2 / size)
+            scale = self._matrix_weight_rms * tf.rsqrt(mean_square + 1e-24)
+            blocks = [scale * block for block in blocks]
+        return _from_blocks(blocks, variable.shape)
 
 
 def _is_hidden(variable):

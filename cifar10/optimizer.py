@@ -4,8 +4,9 @@ import math
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import muon, placement
+from cifar10 import muon
 from cifar10.config import RECIPES
+from cifar10.system import machine
 
 
 def examples_per_decay(run_length, hparams):
@@ -102,22 +103,28 @@ def create(learning_rate, hparams):
     raise ValueError(f'Unknown optimizer: {hparams.optimizer}')
 
 
-def moving_averages(global_step, run_length, hparams):
-    """Return the tf.train.ExponentialMovingAverage of the variables.
+def _max_average_decay(run_length, hparams):
+    """Return moving_average_decay, or the decay for moving_average_fraction.
 
-    The decay is min(d, (1 + step) / (10 + step)). Here, step is the global step after the update,
-    and d is moving_average_decay. If moving_average_fraction is not 0, d is 1 - 1 /
-    (moving_average_fraction * steps of the run). The averages then cover the same fraction of a run
-    of any length.
+    If moving_average_fraction is not 0, it is 1 - 1 / (moving_average_fraction * steps of the run).
+    The averages then cover the same fraction of a run of any length.
     """
-    decay = hparams.moving_average_decay
-    if hparams.moving_average_fraction:
-        decay = max(0.0, 1 - 1 / (hparams.moving_average_fraction * num_steps(run_length, hparams)))
-    return tf.train.ExponentialMovingAverage(decay, global_step)
+    if not hparams.moving_average_fraction:
+        return hparams.moving_average_decay
+    return max(0.0, 1 - 1 / (hparams.moving_average_fraction * num_steps(run_length, hparams)))
+
+
+def moving_averages(global_step, run_length, hparams):
+    """Return the tf.train.ExponentialMovingAverage of the variables; see `train_op`."""
+    return tf.train.ExponentialMovingAverage(_max_average_decay(run_length, hparams), global_step)
 
 
 def train_op(opt, gradients, global_step, run_length, hparams):
-    """Return an op that applies the gradients, then updates the moving averages of all variables.
+    """Return an op that applies the gradients, and updates the moving averages of all variables.
+
+    The decay of the averages is min(d, (1 + step) / (10 + step)), as in
+    tf.train.ExponentialMovingAverage. Here, step is the global step after the update, and d is
+    moving_average_decay, or follows from moving_average_fraction.
 
     Args:
       opt: a tf.train.Optimizer.
@@ -129,12 +136,44 @@ def train_op(opt, gradients, global_step, run_length, hparams):
     Returns:
       The train op.
     """
-    # The weight decay losses must read the weights before the update. No gradient depends on these
-    # losses, so only this control dependency orders them.
-    with tf.name_scope('update'), tf.control_dependencies(tf.get_collection('losses')):
-        update = opt.apply_gradients(gradients, global_step=global_step)
-    with tf.name_scope('moving_averages'), tf.control_dependencies([update]), tf.device(
-        placement.first_input_device
-    ):
-        averages = moving_averages(global_step, run_length, hparams)
-        return averages.apply(tf.trainable_variables())
+    with tf.name_scope('moving_averages/'):
+        step = tf.cast(global_step, tf.float32) + 1
+        decay = tf.minimum(_max_average_decay(run_length, hparams), (1 + step) / (10 + step))
+    # On a CPU, each variable and its average are updated as soon as the gradient is there. A GPU
+    # runs one operation after the other, and Muon has fewer operations for all variables at once.
+    groups = {}
+    for gradient, variable in gradients:
+        name = 'gpu' if machine.is_gpu(variable.device) else variable.op.name
+        groups.setdefault((name, variable.device), []).append((gradient, variable))
+    averages = []
+    for (name, _), group in groups.items():
+        # The weight decay losses must read the weights before the update. No gradient depends on
+        # these losses, so only this control dependency orders them.
+        with tf.name_scope('update/'), tf.control_dependencies(tf.get_collection('losses')):
+            update = opt.apply_gradients(group, name=name)
+        averages += [_update_average(variable, decay, update) for _, variable in group]
+    with tf.control_dependencies(averages):
+        return global_step.assign_add(1, read_value=False)
+
+
+def _update_average(variable, decay, update):
+    """Create the moving average of a variable; return an op that updates it after `update`.
+
+    The operations of tf.train.ExponentialMovingAverage go through the values three times after the
+    update; these do it once.
+    """
+    with tf.device(variable.device):
+        average = tf.Variable(
+            variable.initial_value,
+            trainable=False,
+            name=variable.op.name + '/ExponentialMovingAverage',
+        )
+        tf.add_to_collection(tf.GraphKeys.MOVING_AVERAGE_VARIABLES, variable)
+        with tf.name_scope('moving_averages/'):
+            decayed = decay * average
+            with tf.control_dependencies([update]):
+                assign = average.assign(decayed)
+            with tf.control_dependencies([assign]):  # average += (1 - decay) * variable
+                return tf.train.GradientDescentOptimizer(decay - 1).apply_gradients(
+                    [(variable.read_value(), average)], name=variable.op.name
+                )

@@ -50,13 +50,6 @@ class LayerDeviceSetter:
         return op.device or self._device  # variables keep their devices
 
 
-def first_input_device(op):
-    """Return the device of an operation or, if unset, of its first input, like a variable."""
-    while op.inputs and not op.device:  # The read of a variable has no device either.
-        op = op.inputs[0].op
-    return op.device
-
-
 def variable_devices(variable_strategy, devices):
     """Return the devices over which `variables_on` spreads the variables.
 

@@ -41,7 +41,9 @@ def test_orthogonalize(count, shape):
         matrices = matrices @ np.diag(np.logspace(-2, 1, 64))
     with tf.Session() as session:
         found = session.run(
-            muon.orthogonalize([tf.constant(matrix, tf.float32) for matrix in matrices])
+            muon.orthogonalize(
+                [tf.constant(matrix, tf.float32) for matrix in matrices], shape[0] ** -0.5
+            )
         )
     assert len(found) == count
     for actual, matrix in zip(found, matrices):
@@ -52,20 +54,31 @@ def test_orthogonalize(count, shape):
 
 def test_zeros_stay_zeros():
     with tf.Session() as session:
-        (found,) = session.run(muon.orthogonalize([tf.zeros([5, 3])]))
+        (found,) = session.run(muon.orthogonalize([tf.zeros([5, 3])], 1.0))
     assert not found.any()
 
 
-@pytest.mark.parametrize('layer, rows, columns', [('conv2', 1600, 64), ('local3', 2304, 384)])
-def test_iterations_of_all_blocks_are_batched(graph, layer, rows, columns):
-    """A block adds two products with its columns; a GPU launches the others once."""
-    variable = tf.get_variable(layer + '/weights', [rows, columns])
+@pytest.mark.parametrize('device, num_tall', [('/cpu:0', 22), ('/gpu:0', 8)])
+def test_batched_products(graph, device, num_tall):
+    """A CPU has two products per block, a GPU two per variable; the iterations are batched.
+
+    The iterations have 11 products: on a CPU for each variable, on a GPU for all of them.
+    """
+    shapes = {
+        'conv1': [5, 5, 3, 64],
+        'conv2': [5, 5, 64, 64],
+        'local3': [2304, 384],
+        'local4': [384, 192],
+    }
+    with tf.device(device):
+        variables = [tf.get_variable(layer + '/weights', shapes[layer]) for layer in shapes]
     optimizer.create(tf.constant(0.1), HPARAMS).apply_gradients(
-        [(tf.zeros_like(variable), variable)]
+        [(tf.zeros_like(variable), variable) for variable in variables]
     )
     products = [op for op in graph.get_operations() if 'MatMul' in op.type]
-    tall = [op for op in products if any(rows in x.shape.as_list() for x in op.inputs)]
-    assert len(tall) == 2 * columns // 64 and len(products) - len(tall) == 11
+    square = [op for op in products if all(x.shape.as_list()[-2:] == [64, 64] for x in op.inputs)]
+    assert len(products) - len(square) == num_tall
+    assert len(square) == {'/cpu:0': 4 * 11, '/gpu:0': 11}[device]
 
 
 SHAPES = {
@@ -78,26 +91,38 @@ SHAPES = {
 HIDDEN = 'conv2/weights', 'local3/weights', 'local4/weights'
 
 
-@pytest.mark.parametrize('use_resource, rms', [(True, 0.0), (False, 0.0), (True, 0.7)])
-def test_steps_of_muon(use_resource, rms):
+@pytest.mark.parametrize(
+    'device, use_resource, rms',
+    [
+        ('/cpu:0', True, 0.0),
+        ('/cpu:0', False, 0.0),
+        ('/cpu:0', True, 0.7),
+        ('/gpu:0', True, 0.0),
+        ('/gpu:0', False, 0.7),
+    ],
+)
+def test_steps_of_muon(device, use_resource, rms):
     """Hidden weights get orthogonal momentum in blocks of columns, weight decay, and their size.
 
-    Biases and the output layer get momentum.
+    Biases and the output layer get momentum. Soft placement computes the graph for a GPU on a CPU.
     """
     rng = np.random.RandomState(0)
     expected = {name: rng.randn(*shape) for name, shape in SHAPES.items()}
     factors = {name: rng.randn(*shape) for name, shape in SHAPES.items()}
-    variables = {
-        name: tf.get_variable(name, initializer=value.astype(np.float32), use_resource=use_resource)
-        for name, value in expected.items()
-    }
+    with tf.device(device):
+        variables = {
+            name: tf.get_variable(
+                name, initializer=value.astype(np.float32), use_resource=use_resource
+            )
+            for name, value in expected.items()
+        }
     rate = tf.placeholder(tf.float32, [])
     hparams = dataclasses.replace(HPARAMS, matrix_weight_rms=rms)
     update = optimizer.create(rate, hparams).apply_gradients(
         [(variables[name] * factors[name].astype(np.float32), variables[name]) for name in SHAPES]
     )
     velocities = dict.fromkeys(SHAPES, 0)
-    with tf.Session() as session:
+    with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
         session.run(tf.global_variables_initializer())
         for factor in (1.0, 0.5, 2.0):
             session.run(update, {rate: 0.1 * factor})
