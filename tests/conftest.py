@@ -1,4 +1,4 @@
-"""Small data sets, one graph per test, cleanup of processes, markers `slow`, `long` and `gpu`."""
+"""Hidden GPUs, small data sets, one graph per test, cleanup of processes, markers."""
 
 import dataclasses
 import gc
@@ -20,7 +20,6 @@ from tests.helpers import clusters, data_sets, programs, small_run
 
 machine.set_up_tensorflow()
 gc.freeze()  # Else each garbage collection would look through all modules.
-os.environ['TF_FORCE_GPU_ALLOW_GROWTH'] = 'true'  # Several processes share a GPU.
 # A shell that runs the tests in the background ignores SIGINT, and nohup SIGHUP. Child processes
 # would inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -35,7 +34,7 @@ def pytest_configure(config):
         'markers', 'slow: whole runs of the scripts; -m "not slow" leaves them out'
     )
     config.addinivalue_line('markers', 'long: minutes each; only -m long runs them')
-    config.addinivalue_line('markers', 'gpu: skipped unless TensorFlow sees a GPU')
+    config.addinivalue_line('markers', 'gpu: need a GPU; only -m gpu runs them')
 
 
 def pytest_collection_modifyitems(config, items):
@@ -45,9 +44,17 @@ def pytest_collection_modifyitems(config, items):
         items[:] = chosen
 
 
-def pytest_runtest_setup(item):
-    if item.get_closest_marker('gpu') and not tf.config.experimental.list_physical_devices('GPU'):
-        pytest.skip('TensorFlow sees no GPU')
+@pytest.fixture(scope='session', autouse=True)
+def original_environment(request):
+    """Hide the GPUs, unless all tests are for GPUs; return the environment that shows them.
+
+    TensorFlow looks for them once per process, at the first session. Child processes inherit the
+    variable. The workers of xdist do not: the process that starts them runs no fixture.
+    """
+    original = dict(os.environ)
+    if not all(item.get_closest_marker('gpu') for item in request.session.items):
+        os.environ['CUDA_VISIBLE_DEVICES'] = '-1'
+    return original
 
 
 @pytest.fixture(scope='session')

@@ -29,25 +29,28 @@ def test_cause_remedy_and_parameters():
     assert str(errors.UserError('/{} is full')) == '/{} is full'
 
 
-def _error_of(build):
-    with tf.Graph().as_default(), tf.Session() as session:
-        try:
-            session.run(build())
-        except tf.errors.OpError as error:
-            return error
+@pytest.mark.parametrize(
+    'build, reason',
+    [
+        (
+            lambda: tf.io.read_file('/no/such/file'),
+            '/no/such/file; No such file or directory',
+        ),
+        (
+            lambda: tf.debugging.Assert(tf.constant(False), ['x: y']),
+            'assertion failed: [x: y]',
+        ),
+    ],
+)
+def test_the_cause_of_a_failed_operation(build, reason):
+    with tf.Session() as session, pytest.raises(tf.errors.OpError) as error:
+        session.run(build())
+    assert errors.reason(error.value) == reason
 
 
 @pytest.mark.parametrize(
     'error, reason',
     [
-        (
-            _error_of(lambda: tf.io.read_file('/no/such/file')),
-            '/no/such/file; No such file or directory',
-        ),
-        (
-            _error_of(lambda: tf.debugging.Assert(tf.constant(False), ['x: y'])),
-            'assertion failed: [x: y]',
-        ),
         (
             tf.errors.UnavailableError(
                 None, None, 'From /job:ps/replica:0/task:0:\nSocket closed\nAdditional GRPC error'

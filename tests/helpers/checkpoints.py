@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 
 import cifar10
 from cifar10.data import dataset
+from cifar10.system import machine
 from tests.helpers import oracle
 
 
@@ -46,7 +47,9 @@ def _network(averages, global_step):
         if global_step:
             tf.train.get_or_create_global_step()
         variables = {variable.op.name: variable for variable in tf.global_variables()}
-        return tf.Session(), tf.train.Saver(), variables
+        # Without a GPU: a session would allocate all of its memory.
+        session = tf.Session(config=machine.session_config(['/cpu:0']))
+        return session, tf.train.Saver(), variables
 
 
 def expected_result(data_dir, variables, num_examples=None, paths=None):
