@@ -165,10 +165,11 @@ class Muon(tf.train.MomentumOptimizer):
         on_gpu = machine.is_gpu(variable.device)
         blocks = [block - next(updates) for block in _to_blocks(weights, on_gpu)]
         if self._matrix_weight_rms:
-            size = variable.shape.num_elements()
-            mean_square = tf.add_n([tf.nn.l2_loss(block) for block in blocks]) * (2 / size)
-            scale = self._matrix_weight_rms * tf.rsqrt(mean_square + 1e-24)
-            blocks = [scale * block for block in blocks]
+            # sum(block^2) / 2, divided by its value at the wanted root mean square
+            ratio = tf.add_n([tf.nn.l2_loss(block) for block in blocks]) / (
+                variable.shape.num_elements() * self._matrix_weight_rms**2 / 2
+            )
+            blocks = [tf.rsqrt(ratio + 1e-24) * block for block in blocks]
         return _from_blocks(blocks, variable.shape)
 
 

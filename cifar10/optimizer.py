@@ -139,6 +139,7 @@ def train_op(opt, gradients, global_step, run_length, hparams):
     with tf.name_scope('moving_averages/'):
         step = tf.cast(global_step, tf.float32) + 1
         decay = tf.minimum(_max_average_decay(run_length, hparams), (1 + step) / (10 + step))
+        rate = decay - 1
     # On a CPU, each variable and its average are updated as soon as the gradient is there. A GPU
     # runs one operation after the other, and Muon has fewer operations for all variables at once.
     groups = {}
@@ -146,21 +147,23 @@ def train_op(opt, gradients, global_step, run_length, hparams):
         name = 'gpu' if machine.is_gpu(variable.device) else variable.op.name
         groups.setdefault((name, variable.device), []).append((gradient, variable))
     averages = []
-    for (name, _), group in groups.items():
+    for (name, device), group in groups.items():
         # The weight decay losses must read the weights before the update. No gradient depends on
         # these losses, so only this control dependency orders them.
-        with tf.name_scope('update/'), tf.control_dependencies(tf.get_collection('losses')):
+        losses = tf.get_collection('losses')
+        with tf.name_scope('update/'), tf.device(device), tf.control_dependencies(losses):
             update = opt.apply_gradients(group, name=name)
-        averages += [_update_average(variable, decay, update) for _, variable in group]
+        averages += [_update_average(variable, decay, rate, update) for _, variable in group]
     with tf.control_dependencies(averages):
         return global_step.assign_add(1, read_value=False)
 
 
-def _update_average(variable, decay, update):
+def _update_average(variable, decay, rate, update):
     """Create the moving average of a variable; return an op that updates it after `update`.
 
     The operations of tf.train.ExponentialMovingAverage go through the values three times after the
-    update; these do it once.
+    update; these do it once. `rate` is decay - 1, so that gradient descent adds
+    (1 - decay) * variable.
     """
     with tf.device(variable.device):
         average = tf.Variable(
@@ -173,7 +176,7 @@ def _update_average(variable, decay, update):
             decayed = decay * average
             with tf.control_dependencies([update]):
                 assign = average.assign(decayed)
-            with tf.control_dependencies([assign]):  # average += (1 - decay) * variable
-                return tf.train.GradientDescentOptimizer(decay - 1).apply_gradients(
+            with tf.control_dependencies([assign]):
+                return tf.train.GradientDescentOptimizer(rate).apply_gradients(
                     [(variable.read_value(), average)], name=variable.op.name
                 )

@@ -171,8 +171,12 @@ class Step:
                 average = tf.identity(averages.average(self.loss))
             # tf.add_n begins its sum with an input that has no other pending consumer. The norm
             # runs after the update, so all gradients have such a consumer, independent of timing.
-            with tf.name_scope('gradient_norm'), tf.control_dependencies([train_op]):
-                self.gradient_norm = tf.global_norm([gradient for gradient, _ in gradients])
+            values = [gradient for gradient, _ in gradients]
+            # On the device of the gradients: only the result is copied from a GPU.
+            with tf.name_scope('gradient_norm'), tf.device(
+                values[0].device
+            ), tf.control_dependencies([train_op]):
+                self.gradient_norm = tf.global_norm(values)
             self.summary_op = tf.summary.merge(
                 [
                     summary_op,
