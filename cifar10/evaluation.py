@@ -49,11 +49,13 @@ class Evaluator:
             )
         self._num_views = num_views
         self._config = machine.session_config(
-            [device], machine.choose_threads([device], input_lib.BATCH_SIZE)
+            [device], machine.choose_threads([device], input_lib.BATCH_SIZE * num_views)
         )
         self.graph = tf.Graph()
         with self.graph.as_default():
-            labels, images = input_lib.undistorted_records(split, num_epochs=1)
+            # Endless input has full batches only. For a smaller last batch, a GPU would choose the
+            # algorithms of the convolutions again, which takes 1 to 2 s.
+            labels, images = input_lib.undistorted_records(split)
             labels = input_lib.check_labels(labels, split.num_classes)
             with tf.device(device):
                 # With weight decay 1, the collection 'losses' has each l2_loss(weights). `evaluate`
@@ -124,8 +126,7 @@ class Evaluator:
                 batches.append(batch)
                 missing -= batch.num_examples
             coord.request_stop()
-            # join raises the errors of the threads, except OutOfRangeError at the end of data.
-            coord.join(threads)
+            coord.join(threads)  # raises the errors of the threads
         except tf.errors.OpError:
             coord.raise_requested_exception()  # the thread's error is the cause
             raise

@@ -28,8 +28,7 @@ def paths(data_dir):
 
 @pytest.mark.parametrize('test_records, num_examples', [(150, None), (150, 129), (3, None)])
 def test_each_example_is_scored_once(tmp_path, monkeypatch, test_records, num_examples):
-    """150 examples are a batch of 128 and one of 22. Some batches are smaller than a batch has
-    sub-batches."""
+    """The last batch has 128 images, too; those beyond the examples do not count."""
     monkeypatch.setattr(machine, 'num_cores', lambda: 2)  # four sub-batches
     data_dir = data_sets.write(tmp_path / 'data', test_records=test_records)
     paths = dataset.read(data_dir).test.paths
@@ -55,6 +54,13 @@ def test_each_example_is_scored_once(tmp_path, monkeypatch, test_records, num_ex
     _, images = oracle.read_records(paths)
     for mistake in result.mistakes:
         assert (mistake.image.transpose(1, 2, 0) == images[mistake.index]).all()
+
+
+@pytest.mark.parametrize('num_views', [1, 2, 10])
+def test_all_batches_have_one_shape(paths, num_views):
+    """For every other shape, a GPU would choose algorithms again."""
+    images = _evaluator(paths, num_views=num_views).graph.get_tensor_by_name('images:0')
+    assert images.shape.as_list() == [num_views * 128, 24, 24, 3]
 
 
 def test_raw_weights_without_averages(tmp_path, data_dir, paths, capsys):

@@ -151,7 +151,7 @@ def test_gradients_of_a_divided_tower(devices_per_tower, cores):
 
 
 @pytest.mark.parametrize('cores', _with_long([1, 2, 3, 5, 64], [2, 64].__contains__))
-def test_evaluation_of_any_last_batch(monkeypatch, cores):
+def test_predictions_for_any_number_of_images(monkeypatch, cores):
     """One or ten views; there may be fewer images than sub-batches."""
     rng = np.random.RandomState(cores)
     images = rng.randint(0, 256, [128, 3, 32, 32]).astype(np.uint8)

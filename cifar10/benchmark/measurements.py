@@ -140,16 +140,17 @@ def profile_metrics(formulation, job, steps):
 def operation_ms(metadata):
     """Return a Counter from 'name (type)' of each operation, and SUM, to milliseconds.
 
-    The trace has the operations of a GPU several times: their starts by the CPU, each stream, and
-    all streams. Only the last one counts.
+    The trace has the kernels and copies of a GPU several times: the operations that start them,
+    each stream, and all streams. Only the last one counts.
     """
     op_ms = collections.Counter()
     for device in metadata.step_stats.dev_stats:
-        if not re.search(r'/device:CPU:\d+$|/stream:all$', device.device):
+        if not re.search(r'/device:CPU:\d+$|/stream:all$|/memcpy$', device.device):
             continue
         for node in device.node_stats:
-            # On a GPU the name of a node is 'name:type', and the label is the name of a kernel.
-            match = re.match(r'(.+?):(\w+)', node.node_name) or re.search(
+            # On a GPU the name of a node is 'name:type' and the label is the name of a kernel.
+            # Copies and kernels without an operation have names like MemcpyH2D and a::b<c>(d).
+            match = re.match(r'([^:]+):(\w+)', node.node_name) or re.search(
                 r'(\S+) = (\w+)\(', node.timeline_label
             )
             name = '{} ({})'.format(*match.groups()) if match else node.node_name
@@ -175,15 +176,21 @@ def step_flops(batch_size):
 
 
 def matmul_flops_per_sec(device, size=4096, num_repeats=5):
-    """Return the median FLOP/s of a float32 matrix product of size x size on a device.
+    """Return the median FLOP/s of float32 products of size x size matrices on a device.
 
     On recent GPUs TensorFlow rounds the factors to TF32, as in the network.
     """
+    # session.run itself takes up to 1 ms. On an NVIDIA H100, 64 products take more than 20 ms.
+    num_products = 64 if machine.is_gpu(device) else 1
     with tf.Graph().as_default(), tf.device(device):
-        factors = [tf.Variable(tf.random_normal([size, size])) for _ in range(2)]
-        product = tf.matmul(*factors).op
+        # With this standard deviation the products have it, too, and do not overflow.
+        product, factor = [
+            tf.Variable(tf.random_normal([size, size], stddev=size**-0.5)) for _ in range(2)
+        ]
+        for _ in range(num_products):
+            product = tf.matmul(product, factor)
         with tf.Session(config=machine.session_config([device])) as session:
             session.run(tf.global_variables_initializer())
-            _run(session, product, 1)
-            seconds = [_run(session, product, 1)[0] for _ in range(num_repeats)]
-    return 2 * size**3 / statistics.median(seconds)
+            _run(session, product.op, 1)
+            seconds = [_run(session, product.op, 1)[0] for _ in range(num_repeats)]
+    return num_products * 2 * size**3 / statistics.median(seconds)

@@ -72,12 +72,15 @@ def test_each_operation_counts_once():
         (local + 'CPU:0', 'queue', 'queue = QueueDequeueV2()', 100),
         (local + 'CPU:0', 'x', '[cpu 0.0MB] x = Add(a, b)', 2000),
         (local + 'CPU:1', 'x', 'x = Add(a, b)', 3000),
-        (local + 'CPU:0', 'edge_5_x', 'from one device to another', 7),
         (local + 'GPU:0', 'conv1', 'conv1 = Conv2D(x, y)', 10),  # its start
         ('/device:GPU:0/stream:all', 'conv1:Conv2D', 'volta_sgemm', 400),
         ('/device:GPU:0/stream:all', 'conv1:Conv2D', 'another_kernel', 50),
+        ('/device:GPU:0/stream:all', 'void a::b<c::d>(e)', 'void a::b<c::d>(e) grid:1', 3),
         ('/device:GPU:0/stream:14', 'conv1:Conv2D', 'volta_sgemm', 400),
-        ('/device:GPU:0/memcpy', 'queue:MEMCPYHtoD', '', 9),
+        ('/device:GPU:0/memcpy', 'MemcpyH2D', 'MemcpyH2D kind_src:pinned', 7),
+        ('/device:GPU:0/memcpy', 'MemcpyH2D', 'MemcpyH2D kind_src:pinned', 8),
+        ('/device:GPU:0/stream:15<MemcpyH2D>', 'MemcpyH2D', 'MemcpyH2D kind_src:pinned', 7),
+        ('/device:GPU:0/sync', 'cuStreamSynchronize', 'ThreadId 1', 900),
     ]:
         stats = metadata.step_stats.dev_stats.add(device=device)
         stats.node_stats.add(
@@ -89,9 +92,10 @@ def test_each_operation_counts_once():
     assert measurements.operation_ms(metadata) == {
         'queue (QueueDequeueV2)': 0.1,
         'x (Add)': 5,
-        'edge_5_x': 0.007,
         'conv1 (Conv2D)': 0.45,
-        'sum of all operations': pytest.approx(5.557),
+        'void a::b<c::d>(e)': 0.003,
+        'MemcpyH2D': 0.015,
+        'sum of all operations': pytest.approx(5.568),
     }
 
 
@@ -114,18 +118,22 @@ def test_operations_of_a_step():
     )
 
 
-def test_matrix_product_has_a_rate(monkeypatch):
-    """Median of 1, 4 and 2 seconds; the first product (100 seconds) does not count."""
+@pytest.mark.parametrize('device, num_products', [('/cpu:0', 1), ('/gpu:0', 64)])
+def test_matrix_products_have_a_rate(monkeypatch, device, num_products):
+    """Median of 1, 4 and 2 seconds; the first run (100 seconds) does not count.
+
+    Another program may compute on the GPU at the same time, so its memory is allocated on demand.
+    """
     times = iter([0, 100, 200, 201, 300, 304, 400, 402])
     monkeypatch.setattr(measurements.time, 'perf_counter', lambda: next(times))
-    assert measurements.matmul_flops_per_sec('/cpu:0', size=64, num_repeats=3) == 2 * 64**3 / 2
-
-
-def test_the_matrix_product_leaves_memory_of_the_gpu(monkeypatch):
-    """Another program may compute on the GPU at the same time."""
-    configs, session = [], tf.Session
-    monkeypatch.setattr(
-        tf, 'Session', lambda config: configs.append(config) or session(config=config)
-    )
-    measurements.matmul_flops_per_sec('/gpu:0', size=8, num_repeats=1)
-    assert [config.gpu_options.allow_growth for config in configs] == [True]
+    used, session = [], tf.Session
+    monkeypatch.setattr(tf, 'Session', lambda config: used.append(config) or session(config=config))
+    graph = tf.Graph()
+    monkeypatch.setattr(tf, 'Graph', lambda: graph)
+    rate = measurements.matmul_flops_per_sec(device, size=64, num_repeats=3)
+    assert rate == num_products * 2 * 64**3 / 2
+    products = [operation for operation in graph.get_operations() if operation.type == 'MatMul']
+    assert len(products) == num_products
+    # TensorFlow would compute equal products once, so each one needs the one before.
+    assert [product.inputs[0].op for product in products[1:]] == products[:-1]
+    assert [config.gpu_options.allow_growth for config in used] == [True]
