@@ -43,7 +43,7 @@ def orthogonalize(matrices, rms):
         for matrix in matrices
     ]
     counts = [int(gram.shape[0]) for gram in grams]
-    rows = np.repeat([float(matrix.shape[-2]) for matrix in matrices], counts)
+    rows = np.repeat([int(matrix.shape[-2]) for matrix in matrices], counts)
     grams = tf.concat(grams, 0)
     inverse_norms = tf.rsqrt(tf.linalg.trace(grams) + 1e-24)  # zeros stay zeros
     grams *= tf.square(inverse_norms)[:, None, None]
@@ -52,7 +52,7 @@ def orthogonalize(matrices, rms):
         factors = a * identity + b * grams + c * tf.matmul(grams, grams)
         products = factors if products is None else tf.matmul(products, factors)
         grams = tf.matmul(tf.matmul(grams, factors), factors)
-    products *= (inverse_norms * (rms * np.sqrt(rows, dtype=np.float32)))[:, None, None]
+    products *= (inverse_norms * (rms * np.sqrt(rows.astype(np.float32))))[:, None, None]
     return [
         tf.matmul(matrix, product if len(matrix.shape) == 3 else product[0])
         for matrix, product in zip(matrices, tf.split(products, counts))
@@ -65,7 +65,7 @@ def _to_blocks(tensor, on_gpu):
     The last one is padded with zeros, which do not change the other columns. A GPU computes with
     all blocks at once, the cores of a CPU with one block each.
     """
-    matrix = tf.reshape(tensor, [-1, tensor.shape[-1]])
+    matrix = tf.reshape(tensor, [-1, int(tensor.shape[-1])])
     rows, columns = matrix.shape.as_list()
     if columns % _BLOCK_COLUMNS:
         matrix = tf.pad(matrix, [[0, 0], [0, -columns % _BLOCK_COLUMNS]])
@@ -77,7 +77,7 @@ def _to_blocks(tensor, on_gpu):
 def _from_blocks(blocks, shape):
     """Return the tensor of a shape from the matrices of `_to_blocks`."""
     if len(blocks[0].shape) == 3:
-        blocks = [tf.reshape(tf.transpose(blocks[0], [1, 0, 2]), [blocks[0].shape[1], -1])]
+        blocks = [tf.reshape(tf.transpose(blocks[0], [1, 0, 2]), [int(blocks[0].shape[1]), -1])]
     matrix = tf.concat(blocks, 1)
     columns = int(shape[-1])
     return tf.reshape(matrix if matrix.shape[1] == columns else matrix[:, :columns], shape)

@@ -143,29 +143,33 @@ def train_op(opt, gradients, global_step, run_length, hparams):
     # On a CPU, each variable and its average are updated as soon as the gradient is there. A GPU
     # runs one operation after the other, and Muon has fewer operations for all variables at once.
     groups = {}
-    for gradient, variable in gradients:
+    for gradient, variable in [pair for pair in gradients if pair[0] is not None] or gradients:
         name = 'gpu' if machine.is_gpu(variable.device) else variable.op.name
         groups.setdefault((name, variable.device), []).append((gradient, variable))
-    averages = []
+    updates = {}  # by the names of the variables
     for (name, device), group in groups.items():
         # The weight decay losses must read the weights before the update. No gradient depends on
         # these losses, so only this control dependency orders them.
         losses = tf.get_collection('losses')
         with tf.name_scope('update/'), tf.device(device), tf.control_dependencies(losses):
             update = opt.apply_gradients(group, name=name)
-        averages += [_update_average(variable, decay, rate, update) for _, variable in group]
-    with tf.control_dependencies(averages):
+        updates.update({variable.op.name: [update] for _, variable in group})
+    averages = [
+        _update_average(variable, decay, rate, updates.get(variable.op.name, []))
+        for variable in tf.trainable_variables()
+    ]
+    with tf.control_dependencies(sum(updates.values(), averages)):
         return global_step.assign_add(1, read_value=False)
 
 
-def _update_average(variable, decay, rate, update):
-    """Create the moving average of a variable; return an op that updates it after `update`.
+def _update_average(variable, decay, rate, updates):
+    """Create the moving average of a variable; return an op that updates it after `updates`.
 
     The operations of tf.train.ExponentialMovingAverage go through the values three times after the
     update; these do it once. `rate` is decay - 1, so that gradient descent adds
     (1 - decay) * variable.
     """
-    with tf.device(variable.device):
+    with tf.device(variable.device), tf.name_scope(None):
         average = tf.Variable(
             variable.initial_value,
             trainable=False,
@@ -174,7 +178,7 @@ def _update_average(variable, decay, rate, update):
         tf.add_to_collection(tf.GraphKeys.MOVING_AVERAGE_VARIABLES, variable)
         with tf.name_scope('moving_averages/'):
             decayed = decay * average
-            with tf.control_dependencies([update]):
+            with tf.control_dependencies(updates):
                 assign = average.assign(decayed)
             with tf.control_dependencies([assign]):
                 return tf.train.GradientDescentOptimizer(rate).apply_gradients(

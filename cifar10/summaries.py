@@ -12,7 +12,7 @@ from cifar10 import input as input_lib
 from cifar10.multi_gpu import TOWER_NAME
 from cifar10.report import event_files
 
-_NUM_SUMMARIZED_IMAGES = 32  # of the activations
+_NUM_SUMMARIZED_IMAGES = 16  # of the activations
 
 
 def _strip_tower_name(name):

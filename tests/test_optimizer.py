@@ -184,3 +184,39 @@ def test_averages_follow_the_updated_weights(first_step, hparams, limit):
             np.testing.assert_allclose(session.run(weights), expected_weights, rtol=1e-6)
             np.testing.assert_allclose(session.run(average), expected_average, rtol=1e-5)
             assert session.run(global_step) == step
+
+
+def test_averages_of_all_trainable_variables():
+    """Also of one without a gradient, by the names of tf.train.ExponentialMovingAverage."""
+    weights, unused = [tf.get_variable(name, initializer=[1.0, 2.0]) for name in ('a/w', 'b/w')]
+    expected = tf.train.ExponentialMovingAverage(0.9).variables_to_restore()
+    global_step = tf.train.get_or_create_global_step()
+    with tf.name_scope('program'):
+        train_op = optimizer.train_op(
+            tf.train.GradientDescentOptimizer(0.25),
+            [(2 * weights, weights), (None, unused)],
+            global_step,
+            RunLength(10, 100),
+            CLASSIC,
+        )
+    names = {variable.op.name: variable for variable in tf.global_variables()}
+    assert sorted(names) == sorted(expected.keys() | {'a/w', 'b/w', 'global_step'})
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(train_op)
+        values = session.run(names)
+    np.testing.assert_allclose(values['a/w'], [0.5, 1.0])
+    np.testing.assert_allclose(values['a/w/ExponentialMovingAverage'], [0.5909091, 1.1818182])
+    np.testing.assert_allclose(values['b/w/ExponentialMovingAverage'], [1.0, 2.0], rtol=1e-6)
+
+
+def test_no_gradient_at_all_is_an_error():
+    weights = tf.get_variable('w', initializer=[1.0])
+    with pytest.raises(ValueError, match='No gradients provided for any variable'):
+        optimizer.train_op(
+            tf.train.GradientDescentOptimizer(0.25),
+            [(None, weights)],
+            tf.train.get_or_create_global_step(),
+            RunLength(10, 100),
+            CLASSIC,
+        )
