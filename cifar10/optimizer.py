@@ -158,8 +158,8 @@ def train_op(opt, gradients, global_step, run_length, hparams):
         _update_average(variable, decay, rate, updates.get(variable.op.name, []))
         for variable in tf.trainable_variables()
     ]
-    with tf.control_dependencies(sum(updates.values(), averages)):
-        return global_step.assign_add(1, read_value=False)
+    with tf.name_scope('update/'), tf.control_dependencies(sum(updates.values(), averages)):
+        return global_step.assign_add(1, name='global_step', read_value=False)
 
 
 def _update_average(variable, decay, rate, updates):
@@ -177,7 +177,7 @@ def _update_average(variable, decay, rate, updates):
         )
         tf.add_to_collection(tf.GraphKeys.MOVING_AVERAGE_VARIABLES, variable)
         with tf.name_scope('moving_averages/'):
-            decayed = decay * average
+            decayed = tf.cast(decay, average.dtype.base_dtype) * average
             with tf.control_dependencies(updates):
                 assign = average.assign(decayed)
             with tf.control_dependencies([assign]):

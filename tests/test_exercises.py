@@ -84,7 +84,7 @@ def test_the_sum_with_half_of_the_learning_rate_is_the_average(tmp_path, data_di
 def test_a_new_hyperparameter(tmp_path, data_dir):
     changes = {
         'config.py': [(r'(?<=\n)(?=    crop_range: )', CLIP_NORM_FIELD)],
-        'optimizer.py': [(r'(?<=\n)(?=    # The weight decay losses must read )', CLIP_NORM_CODE)],
+        'optimizer.py': [(r'(?<=\n)(?=    with .*\n        step = )', CLIP_NORM_CODE)],
     }
     checkout = _checkout(tmp_path, changes)
     arguments = [f'--data_dir={data_dir}', f'--train_dir={tmp_path / "run"}', *TRAINING]

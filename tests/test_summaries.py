@@ -34,7 +34,7 @@ def _summary(num_towers, data_dir, num_sub_batches=None):
         'losses': losses,
         'gradient': gradients[0][0],
         'weights': gradients[0][1],
-        'relu': tf.get_collection(tf.GraphKeys.ACTIVATIONS)[0][:32],
+        'relu': tf.get_collection(tf.GraphKeys.ACTIVATIONS)[0][:16],
         'parts': tf.get_collection('losses'),
         'summary': summaries.training(batches[0][0], losses, tf.constant(0.1), gradients),
     }
