@@ -35,10 +35,29 @@ class SubBatches(NamedTuple):
             return SubBatches([whole], self.num_images, whole)
         with tf.name_scope(name) as scope:
             parts = [layer(part, f'sub_batch_{i}') for i, part in enumerate(self.parts)]
-            whole = tf.concat(parts, 0, name='joined')
-            if not isinstance(self.num_images, int):
-                whole = whole[: self.num_images]  # without the padding
+            whole = self._without_padding(tf.concat(parts, 0, name='joined'))
             return SubBatches(parts, self.num_images, tf.identity(whole, scope))
+
+    def matmul(self, weights):
+        """Return the product of the batch, [num_images, rows], and weights, [rows, columns].
+
+        It is a sum of products with some of the rows, which a CPU computes in parallel. There are
+        half as many as parts, and at most 8, because each has a result of the whole size.
+        """
+        number = min(len(self.parts) // 2, 8)
+        if number < 2:
+            return tf.matmul(self.whole, weights)
+        rows = int(weights.shape[0])
+        sizes = [(rows + i) // number for i in range(number)]
+        columns = zip(*[tf.split(part, sizes, 1) for part in self.parts])
+        products = [
+            tf.matmul(tf.concat(parts, 0), some_rows)
+            for parts, some_rows in zip(columns, tf.split(weights, sizes))
+        ]
+        return self._without_padding(tf.add_n(products))
+
+    def _without_padding(self, whole):
+        return whole if isinstance(self.num_images, int) else whole[: self.num_images]
 
 
 def divide(images, number):
@@ -58,30 +77,6 @@ def divide(images, number):
         return SubBatches(
             tf.split(padded, sizes, num=number), num_images or tf.shape(images)[0], images
         )
-
-
-def matmul(x, weights, num_sub_batches):
-    """Return tf.matmul(x, weights) as a sum of products that a CPU computes in parallel.
-
-    The weights are divided by rows: this copies none.
-
-    Args:
-      x: [n, rows].
-      weights: [rows, columns].
-      num_sub_batches: the number of parts of the other layers. There are half as many products, at
-        most 8, because each has a result of the whole size.
-
-    Returns:
-      [n, columns].
-    """
-    number = min(num_sub_batches // 2, 8)
-    if number < 2:
-        return tf.matmul(x, weights)
-    rows = int(x.shape[1])
-    sizes = [(rows + i) // number for i in range(number)]
-    return tf.add_n(
-        [tf.matmul(*factors) for factors in zip(tf.split(x, sizes, 1), tf.split(weights, sizes))]
-    )
 
 
 def pad_batch(images, num_images):

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, input as input_lib, model
+from cifar10 import cpu_kernels, distortions, input as input_lib, model
 from cifar10.config import CLASSIC
 from cifar10.data import verification
 from cifar10.errors import UserError
@@ -53,20 +53,22 @@ class Evaluator:
         )
         self.graph = tf.Graph()
         with self.graph.as_default():
-            # Endless input has full batches only. For a smaller last batch, a GPU would choose the
-            # algorithms of the convolutions again, which takes 1 to 2 s.
-            labels, images = input_lib.undistorted_records(split)
+            labels, images = input_lib.undistorted_records(split, num_epochs=1)
             labels = input_lib.check_labels(labels, split.num_classes)
+            # For a smaller last batch, a GPU would choose the algorithms of the convolutions again,
+            # which takes 1 to 2 s.
+            padded = cpu_kernels.pad_batch(images, input_lib.BATCH_SIZE)
+            padded.set_shape([input_lib.BATCH_SIZE, *images.shape[1:]])
             with tf.device(device):
                 # With weight decay 1, the collection 'losses' has each l2_loss(weights). `evaluate`
                 # multiplies them by the weight decay of the run.
                 log_probabilities = mean_log_probabilities(
-                    images,
+                    padded,
                     num_views,
                     split.num_classes,
                     dataclasses.replace(CLASSIC, fc_weight_decay=1.0),
                 )
-            self._batch = labels, images, log_probabilities
+            self._batch = labels, images, log_probabilities[: tf.shape(labels)[0]]
             self._l2_losses = {
                 'losses/' + part.op.name: part for part in tf.get_collection('losses')
             }
@@ -126,7 +128,8 @@ class Evaluator:
                 batches.append(batch)
                 missing -= batch.num_examples
             coord.request_stop()
-            coord.join(threads)  # raises the errors of the threads
+            # join raises the errors of the threads, except OutOfRangeError at the end of data.
+            coord.join(threads)
         except tf.errors.OpError:
             coord.raise_requested_exception()  # the thread's error is the cause
             raise

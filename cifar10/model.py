@@ -71,15 +71,17 @@ def local_response_normalization(x, name, lrn=tf.nn.lrn):
     return lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75, name=name)
 
 
-def _fully_connected_layer(x, name, size, weight_decay, num_sub_batches):
+def _fully_connected_layer(batch, name, size, weight_decay):
+    """Add a fully connected layer to a cpu_kernels.SubBatches; return one in a single part."""
     with tf.variable_scope(name) as scope:
-        weights, biases = _weights_and_biases([int(x.shape[1]), size], x.dtype, 0.04, 0.1)
+        shape = [int(batch.whole.shape[1]), size]
+        weights, biases = _weights_and_biases(shape, batch.whole.dtype, 0.04, 0.1)
         if weight_decay:
             decay = tf.multiply(tf.nn.l2_loss(weights), weight_decay, name='weight_loss')
             tf.add_to_collection('losses', decay)
-        x = tf.nn.relu(cpu_kernels.matmul(x, weights, num_sub_batches) + biases, name=scope.name)
+        x = tf.nn.relu(batch.matmul(weights) + biases, name=scope.name)
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, x)
-    return x
+    return cpu_kernels.SubBatches([x], batch.num_images, x)
 
 
 def inference(
@@ -121,12 +123,11 @@ def inference(
     norm1 = pool1.apply(normalize, 'norm1')
     conv2, _, _ = _conv_layer(norm1, 'conv2', CONV2_FILTERS, 0.1, dtype)
     norm2 = conv2.apply(normalize, 'norm2')
-    pool2 = norm2.apply(max_pool, 'pool2').whole
-    flat = tf.reshape(pool2, [-1, pool2.shape[1:].num_elements()])
-    local3 = _fully_connected_layer(flat, 'local3', 384, hparams.fc_weight_decay, len(batch.parts))
-    local4 = _fully_connected_layer(
-        local3, 'local4', 192, hparams.fc_weight_decay, len(batch.parts)
-    )
+    pool2 = norm2.apply(max_pool, 'pool2')
+    size = pool2.whole.shape[1:].num_elements()
+    flat = pool2.apply(lambda x, name: tf.reshape(x, [-1, size], name), 'flat')
+    local3 = _fully_connected_layer(flat, 'local3', 384, hparams.fc_weight_decay)
+    local4 = _fully_connected_layer(local3, 'local4', 192, hparams.fc_weight_decay).whole
     with tf.variable_scope('softmax_linear') as scope:
         weights, biases = _weights_and_biases([192, num_classes], local4.dtype, 1 / 192, 0.0)
         logits = tf.add(tf.matmul(local4, weights), biases, name=scope.name)

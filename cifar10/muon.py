@@ -25,7 +25,7 @@ def orthogonalize(matrices, rms):
     Division by the Frobenius norm gives singular values from 0 to 1. An iteration replaces X by
     X (a + b G + c G^2) with G = X^T X. All factors are polynomials of the first G, and G is far
     smaller than X. So X is multiplied only once, by the product of the factors, and the iterations
-    of all matrices are batched.
+    of all matrices are batched. With H = sqrt(c) G, a factor is (H + k)^2 + m.
 
     Args:
       matrices: list of float32 [rows, columns] or [batch, rows, columns]. All have the same number
@@ -37,7 +37,7 @@ def orthogonalize(matrices, rms):
     """
     a, b, c = _COEFFICIENTS
     columns = int(matrices[0].shape[-1])
-    identity = tf.eye(columns)
+    k, m = [x * np.eye(columns, dtype=np.float32) for x in (b / (2 * c**0.5), a - b**2 / (4 * c))]
     grams = [
         tf.reshape(tf.matmul(matrix, matrix, transpose_a=True), [-1, columns, columns])
         for matrix in matrices
@@ -46,10 +46,11 @@ def orthogonalize(matrices, rms):
     rows = np.repeat([int(matrix.shape[-2]) for matrix in matrices], counts)
     grams = tf.concat(grams, 0)
     inverse_norms = tf.rsqrt(tf.linalg.trace(grams) + 1e-24)  # zeros stay zeros
-    grams *= tf.square(inverse_norms)[:, None, None]
+    grams *= (c**0.5 * tf.square(inverse_norms))[:, None, None]
     products = None
     for _ in range(_ITERATIONS):
-        factors = a * identity + b * grams + c * tf.matmul(grams, grams)
+        shifted = grams + k
+        factors = tf.matmul(shifted, shifted) + m
         products = factors if products is None else tf.matmul(products, factors)
         grams = tf.matmul(tf.matmul(grams, factors), factors)
     products *= (inverse_norms * (rms * np.sqrt(rows.astype(np.float32))))[:, None, None]
@@ -153,17 +154,18 @@ class Muon(tf.train.MomentumOptimizer):
             with tf.control_dependencies([old]):  # It reads v before the assignment.
                 ops.append(momentum.assign(self._momentum * momentum + gradient))
         updates = iter(orthogonalize(sum(directions, []), self._matrix_learning_rate))
-        for _, variable in gradients:
-            ops.append(variable.assign(self._updated(variable, updates)))
+        for (_, variable), blocks in zip(gradients, directions):
+            weights = self._updated(variable, [next(updates) for _ in blocks])
+            ops.append(variable.assign(weights))
         return tf.group(*ops)
 
     def _updated(self, variable, updates):
-        """Return the new weights; `updates` is an iterator over the updates of their blocks."""
+        """Return the new weights, from the updates of their blocks."""
         weights = variable
         if self._matrix_weight_decay:
             weights = (1 - self._matrix_learning_rate * self._matrix_weight_decay) * weights
         on_gpu = machine.is_gpu(variable.device)
-        blocks = [block - next(updates) for block in _to_blocks(weights, on_gpu)]
+        blocks = [x - update for x, update in zip(_to_blocks(weights, on_gpu), updates)]
         if self._matrix_weight_rms:
             # sum(block^2) / 2, divided by its value at the wanted root mean square
             ratio = tf.add_n([tf.nn.l2_loss(block) for block in blocks]) / (

@@ -34,7 +34,9 @@ def pytest_configure(config):
         'markers', 'slow: whole runs of the scripts; -m "not slow" leaves them out'
     )
     config.addinivalue_line('markers', 'long: minutes each; only -m long runs them')
-    config.addinivalue_line('markers', 'gpu: need a GPU; only -m gpu runs them')
+    config.addinivalue_line(
+        'markers', 'gpu: need a GPU; run by -m gpu, in a process without other tests'
+    )
 
 
 def pytest_collection_modifyitems(config, items):

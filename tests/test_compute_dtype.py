@@ -158,6 +158,16 @@ def test_only_convolutions_on_gpus_are_in_bfloat16(graph, monkeypatch, tmp_path)
     assert {value.dtype.base_dtype for value in values} == {tf.float32}
 
 
+@has_kernels
+def test_gradients_of_sub_batches_are_added_in_float32(graph, monkeypatch, tmp_path):
+    _imitate(monkeypatch, tmp_path, '')
+    cifar10.inference(tf.zeros([4, 24, 24, 3]), hparams=BFLOAT16, num_sub_batches=4)
+    (logits,) = [x for x in tf.get_collection(tf.GraphKeys.ACTIVATIONS) if x.shape[1:] == [10]]
+    tf.gradients(logits, tf.trainable_variables('conv./weights'))
+    sums = [op for op in graph.get_operations() if op.type == 'AddN' and len(op.inputs) == 4]
+    assert len(sums) == 2 and {op.get_attr('T') for op in sums} == {tf.float32}
+
+
 def _round(x):
     """Round to bfloat16: the upper 16 bits of float32, to the nearest even."""
     bits = np.asarray(x, np.float32).view(np.uint32)

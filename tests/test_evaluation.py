@@ -28,7 +28,7 @@ def paths(data_dir):
 
 @pytest.mark.parametrize('test_records, num_examples', [(150, None), (150, 129), (3, None)])
 def test_each_example_is_scored_once(tmp_path, monkeypatch, test_records, num_examples):
-    """The last batch has 128 images, too; those beyond the examples do not count."""
+    """The last batch is padded to 128 images, which do not count."""
     monkeypatch.setattr(machine, 'num_cores', lambda: 2)  # four sub-batches
     data_dir = data_sets.write(tmp_path / 'data', test_records=test_records)
     paths = dataset.read(data_dir).test.paths

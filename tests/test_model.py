@@ -246,18 +246,19 @@ def test_sub_batches_of_an_unknown_number_of_images(graph, num_images, sizes):
     np.testing.assert_allclose(found, undivided[:num_images], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    'num_sub_batches, number', [(1, 1), (2, 1), (4, 2), (7, 3), (16, 8), (64, 8)]
-)
-def test_product_in_parallel_parts(graph, num_sub_batches, number):
+@pytest.mark.parametrize('num_parts, number', [(1, 1), (2, 1), (4, 2), (7, 3), (16, 8), (64, 8)])
+@pytest.mark.parametrize('num_images', [128, None])
+def test_product_in_parallel_parts(graph, num_parts, number, num_images):
     """local3's product and its gradients equal NumPy's, also if the rows cannot be divided."""
     rng = np.random.RandomState(0)
     x, weights, dy = rng.randn(128, 2303), rng.randn(2303, 384), rng.randn(128, 384)
-    factors = [tf.constant(array, tf.float32) for array in (x, weights)]
-    product = cpu_kernels.matmul(*factors, num_sub_batches)
+    images = tf.placeholder(tf.float32, [num_images, 2303])
+    batch = cpu_kernels.divide(images, num_parts).apply(tf.identity, 'flat')
+    constant = tf.constant(weights, tf.float32)
+    product = batch.matmul(constant)
     assert sum(op.type == 'MatMul' for op in graph.get_operations()) == number
-    gradients = tf.gradients(product, factors, tf.constant(dy, tf.float32))
+    gradients = tf.gradients(product, [images, constant], tf.constant(dy, tf.float32))
     with tf.Session() as session:
-        found = session.run([product, *gradients])
+        found = session.run([product, *gradients], {images: x})
     for actual, expected in zip(found, [x @ weights, dy @ weights.T, x.T @ dy]):
         np.testing.assert_allclose(actual, expected, atol=1e-3)

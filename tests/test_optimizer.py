@@ -1,6 +1,7 @@
 """Hyperparameters, exact learning rates, optimizers, moving averages."""
 
 import dataclasses
+import threading
 
 import numpy as np
 import pytest
@@ -200,6 +201,7 @@ def test_averages_of_all_trainable_variables():
             CLASSIC,
         )
     names = {variable.op.name: variable for variable in tf.global_variables()}
+    assert len(tf.trainable_variables()) == len(tf.moving_average_variables()) == 2
     assert sorted(names) == sorted(expected.keys() | {'a/w', 'b/w', 'global_step'})
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
@@ -220,3 +222,44 @@ def test_no_gradient_at_all_is_an_error():
             RunLength(10, 100),
             CLASSIC,
         )
+
+
+def test_average_starts_from_restored_weights():
+    """A program may restore the weights, and initialize all other variables after it."""
+    weights = tf.get_variable('w', initializer=tf.random_normal([3]))
+    optimizer.train_op(
+        tf.train.GradientDescentOptimizer(0.25),
+        [(weights, weights)],
+        tf.train.get_or_create_global_step(),
+        RunLength(10, 100),
+        CLASSIC,
+    )
+    (average,) = tf.global_variables('.*/ExponentialMovingAverage')
+    with tf.Session() as session:
+        weights.load([7.0, 8.0, 9.0], session)
+        session.run(average.initializer)
+        np.testing.assert_array_equal(session.run(average), [7, 8, 9])
+
+
+def test_average_of_simultaneous_updates():
+    """Four workers of a cluster update one average: it stays between the values of the weights."""
+    weights = tf.get_variable('w', initializer=tf.ones([100000]))
+    train_op = optimizer.train_op(
+        tf.train.GradientDescentOptimizer(0.25),
+        [(tf.zeros_like(weights), weights)],
+        tf.train.get_or_create_global_step(),
+        RunLength(10, 100),
+        CLASSIC,
+    )
+    (average,) = tf.global_variables('.*/ExponentialMovingAverage')
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        threads = [
+            threading.Thread(target=lambda: [session.run(train_op) for _ in range(100)])
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        np.testing.assert_allclose(session.run(average), 1, rtol=1e-5)

@@ -168,7 +168,7 @@ def _layer(name):
     scope = re.sub('(_[0-9]+)?(_grad)?$', '', scope)
     default = scope if scope in LAYERS else 'softmax_linear'
     between = dict.fromkeys(['images', 'split', 'pool1', 'norm1'], 'conv1')
-    between.update(dict.fromkeys(['norm2', 'pool2', 'Reshape', 'concat'], 'conv2'))
+    between.update(dict.fromkeys(['norm2', 'pool2', 'flat'], 'conv2'))
     return between.get(scope, default)
 
 

@@ -149,12 +149,16 @@ def test_one_gpu_holds_variables_and_optimizer(tmp_path, data_dir):
         products = [op for op in graph.get_operations() if op.type in ('MatMul', 'BatchMatMulV2')]
         updates = [op.device for op in products if op.name.startswith('update/')]
         assert len(updates) == 19 and set(updates) == {'/device:GPU:0'}
-        averages = [
-            op.device
-            for op in graph.get_operations()
-            if op.name.startswith('moving_averages/') and 'Apply' in op.type
-        ]
-        assert len(averages) >= 10 and set(averages) == {'/device:GPU:0'}
+        for scope, kind, number in [
+            ('moving_averages/', 'ResourceApplyGradientDescent', 10),
+            ('gradient_norm/', 'L2Loss', 10),
+        ]:
+            devices = [
+                op.device
+                for op in graph.get_operations()
+                if op.name.startswith(scope) and op.type == kind
+            ]
+            assert devices == ['/device:GPU:0'] * number
 
 
 def _assert_own_batches(graph):
