@@ -38,6 +38,11 @@ class SubBatches(NamedTuple):
             whole = self._without_padding(tf.concat(parts, 0, name='joined'))
             return SubBatches(parts, self.num_images, tf.identity(whole, scope))
 
+    def flatten(self):
+        """Return the SubBatches of vectors, [num_images, values]."""
+        num_values = self.whole.shape[1:].num_elements()
+        return self.apply(lambda x, name: tf.reshape(x, [-1, num_values], name), 'flat')
+
     def matmul(self, weights):
         """Return the product of the batch, [num_images, rows], and weights, [rows, columns].
 

@@ -81,7 +81,7 @@ def _fully_connected_layer(batch, name, size, weight_decay):
             tf.add_to_collection('losses', decay)
         x = tf.nn.relu(batch.matmul(weights) + biases, name=scope.name)
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, x)
-    return cpu_kernels.SubBatches([x], batch.num_images, x)
+    return cpu_kernels.divide(x, 1)
 
 
 def inference(
@@ -124,8 +124,7 @@ def inference(
     conv2, _, _ = _conv_layer(norm1, 'conv2', CONV2_FILTERS, 0.1, dtype)
     norm2 = conv2.apply(normalize, 'norm2')
     pool2 = norm2.apply(max_pool, 'pool2')
-    size = pool2.whole.shape[1:].num_elements()
-    flat = pool2.apply(lambda x, name: tf.reshape(x, [-1, size], name), 'flat')
+    flat = pool2.flatten()
     local3 = _fully_connected_layer(flat, 'local3', 384, hparams.fc_weight_decay)
     local4 = _fully_connected_layer(local3, 'local4', 192, hparams.fc_weight_decay).whole
     with tf.variable_scope('softmax_linear') as scope:

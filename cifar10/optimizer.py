@@ -171,7 +171,7 @@ def _update_average(variable, rate, updates):
     """
     with tf.device(variable.device), tf.name_scope(None):
         average = tf.Variable(
-            tf.cond(
+            lambda: tf.cond(
                 tf.is_variable_initialized(variable),  # Then it may have been restored.
                 variable.read_value,
                 lambda: variable.initial_value,
