@@ -68,7 +68,7 @@ class Evaluator:
                     split.num_classes,
                     dataclasses.replace(CLASSIC, fc_weight_decay=1.0),
                 )
-            self._batch = labels, images, log_probabilities[: tf.shape(labels)[0]]
+            self._batch = labels, images, log_probabilities
             self._l2_losses = {
                 'losses/' + part.op.name: part for part in tf.get_collection('losses')
             }
@@ -118,6 +118,7 @@ class Evaluator:
         threads = tf.train.start_queue_runners(session, coord)
         try:
             while missing > 0:
+                # The slices drop the padding of the last batch, and what num_examples leaves out.
                 labels, images, log_probabilities = [
                     values[:missing] for values in session.run(self._batch)
                 ]

@@ -260,5 +260,7 @@ def test_product_in_parallel_parts(graph, num_parts, number, num_images):
     gradients = tf.gradients(product, [images, constant], tf.constant(dy, tf.float32))
     with tf.Session() as session:
         found = session.run([product, *gradients], {images: x})
+        few = session.run(product, {images: x[:3]}) if num_images is None else found[0][:3]
+    assert few.shape == (3, 384)
     for actual, expected in zip(found, [x @ weights, dy @ weights.T, x.T @ dy]):
         np.testing.assert_allclose(actual, expected, atol=1e-3)
