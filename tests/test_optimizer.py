@@ -187,19 +187,19 @@ def test_averages_follow_the_updated_weights(first_step, hparams, limit):
             assert session.run(global_step) == step
 
 
+def _train_op(gradients):
+    """Return the train op of gradient descent with rate 0.25."""
+    opt = tf.train.GradientDescentOptimizer(0.25)
+    global_step = tf.train.get_or_create_global_step()
+    return optimizer.train_op(opt, gradients, global_step, RunLength(10, 100), CLASSIC)
+
+
 def test_averages_of_all_trainable_variables():
     """Also of one without a gradient, by the names of tf.train.ExponentialMovingAverage."""
     weights, unused = [tf.get_variable(name, initializer=[1.0, 2.0]) for name in ('a/w', 'b/w')]
     expected = tf.train.ExponentialMovingAverage(0.9).variables_to_restore()
-    global_step = tf.train.get_or_create_global_step()
     with tf.name_scope('program'):
-        train_op = optimizer.train_op(
-            tf.train.GradientDescentOptimizer(0.25),
-            [(2 * weights, weights), (None, unused)],
-            global_step,
-            RunLength(10, 100),
-            CLASSIC,
-        )
+        train_op = _train_op([(2 * weights, weights), (None, unused)])
     names = {variable.op.name: variable for variable in tf.global_variables()}
     assert len(tf.trainable_variables()) == len(tf.moving_average_variables()) == 2
     assert sorted(names) == sorted(expected.keys() | {'a/w', 'b/w', 'global_step'})
@@ -215,25 +215,13 @@ def test_averages_of_all_trainable_variables():
 def test_no_gradient_at_all_is_an_error():
     weights = tf.get_variable('w', initializer=[1.0])
     with pytest.raises(ValueError, match='No gradients provided for any variable'):
-        optimizer.train_op(
-            tf.train.GradientDescentOptimizer(0.25),
-            [(None, weights)],
-            tf.train.get_or_create_global_step(),
-            RunLength(10, 100),
-            CLASSIC,
-        )
+        _train_op([(None, weights)])
 
 
 def test_average_starts_from_restored_weights():
     """A program may restore the weights, and initialize all other variables after it."""
     weights = tf.get_variable('w', initializer=tf.random_normal([3]))
-    optimizer.train_op(
-        tf.train.GradientDescentOptimizer(0.25),
-        [(weights, weights)],
-        tf.train.get_or_create_global_step(),
-        RunLength(10, 100),
-        CLASSIC,
-    )
+    _train_op([(weights, weights)])
     (average,) = tf.global_variables('.*/ExponentialMovingAverage')
     with tf.Session() as session:
         weights.load([7.0, 8.0, 9.0], session)
@@ -244,13 +232,7 @@ def test_average_starts_from_restored_weights():
 def test_average_of_simultaneous_updates():
     """Four workers of a cluster update one average: it stays between the values of the weights."""
     weights = tf.get_variable('w', initializer=tf.ones([100000]))
-    train_op = optimizer.train_op(
-        tf.train.GradientDescentOptimizer(0.25),
-        [(tf.zeros_like(weights), weights)],
-        tf.train.get_or_create_global_step(),
-        RunLength(10, 100),
-        CLASSIC,
-    )
+    train_op = _train_op([(tf.zeros_like(weights), weights)])
     (average,) = tf.global_variables('.*/ExponentialMovingAverage')
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
