@@ -35,7 +35,8 @@ def wait_for_all():
         for index in range(flags.get(job_name + '_hosts', '').count(':')):
             wait_for('%%s %%d' %% (job_name, index))
 
-with open('starts', 'r+') as lines:
+with open('starts', 'a+') as lines:  # Tasks start at the same time: each appends its line.
+    lines.seek(0)
     start = sum(json.loads(line)['task'] == task for line in lines)
     lines.write(json.dumps(dict(task=task, process=os.getpid(), words=sys.argv[1:])) + '\\n')
 touch(task)
