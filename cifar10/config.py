@@ -73,8 +73,8 @@ class HParams:
     batch_size: int = setting(128, 'Examples per tower per step', (1, 2**20))
     compute_dtype: str = setting(
         'float32',
-        'Type of the factors in the convolutional layers: float32, auto (bfloat16 on a processor with AVX512_BF16 or AMX, '
-        'else float32) or bfloat16',
+        'Type of the factors in the hidden layers: float32, auto (bfloat16 on a processor with AVX512_BF16 or AMX, else '
+        'float32) or bfloat16',
         choices=['float32', 'auto', 'bfloat16'],
     )
     initial_learning_rate: float = setting(

@@ -43,20 +43,19 @@ class SubBatches(NamedTuple):
         num_values = self.whole.shape[1:].num_elements()
         return self.apply(lambda x, name: tf.reshape(x, [-1, num_values], name), 'flat')
 
-    def matmul(self, weights):
+    def matmul(self, weights, dtype):
         """Return the product of the batch, [num_images, rows], and weights, [rows, columns].
 
-        It is a sum of products with some of the rows, which a CPU computes in parallel. There are
-        half as many as parts, and at most 8, because each has a result of the whole size.
+        The factors are converted to `dtype`, the result back to the type of the weights. It is a
+        sum of products with some of the rows, which a CPU computes in parallel. There are half as
+        many as parts, because each has a result of the whole size.
         """
-        number = min(len(self.parts) // 2, 8)
-        if number < 2:
-            return tf.matmul(self.whole, weights)
+        number = max(1, len(self.parts) // 2)
         rows = int(weights.shape[0])
         sizes = [(rows + i) // number for i in range(number)]
-        columns = zip(*[tf.split(part, sizes, 1) for part in self.parts])
+        columns = zip(*[tf.split(tf.cast(part, dtype), sizes, 1) for part in self.parts])
         products = [
-            tf.matmul(tf.concat(parts, 0), some_rows)
+            tf.cast(tf.matmul(tf.concat(parts, 0), tf.cast(some_rows, dtype)), weights.dtype)
             for parts, some_rows in zip(columns, tf.split(weights, sizes))
         ]
         return self._without_padding(tf.add_n(products))

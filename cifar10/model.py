@@ -71,15 +71,18 @@ def local_response_normalization(x, name, lrn=tf.nn.lrn):
     return lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75, name=name)
 
 
-def _fully_connected_layer(batch, name, size, weight_decay):
-    """Add a fully connected layer to a cpu_kernels.SubBatches; return one in a single part."""
+def _fully_connected_layer(batch, name, size, weight_decay, dtype):
+    """Add a fully connected layer to a cpu_kernels.SubBatches; return one in a single part.
+
+    The products have the type `dtype`; their sums get that of the variables.
+    """
     with tf.variable_scope(name) as scope:
         shape = [int(batch.whole.shape[1]), size]
         weights, biases = _weights_and_biases(shape, batch.whole.dtype, 0.04, 0.1)
         if weight_decay:
             decay = tf.multiply(tf.nn.l2_loss(weights), weight_decay, name='weight_loss')
             tf.add_to_collection('losses', decay)
-        x = tf.nn.relu(batch.matmul(weights) + biases, name=scope.name)
+        x = tf.nn.relu(batch.matmul(weights, dtype) + biases, name=scope.name)
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, x)
     return cpu_kernels.divide(x, 1)
 
@@ -97,8 +100,8 @@ def inference(
         variables get the same dtype.
       num_classes: the number of classes.
       hparams: an HParams. Each fully connected hidden layer adds fc_weight_decay * l2_loss(weights)
-        to the collection 'losses'. The convolutional layers multiply numbers of compute_dtype;
-        variables and everything else keep the dtype of the images.
+        to the collection 'losses'. The hidden layers multiply numbers of compute_dtype; variables
+        and everything else keep the dtype of the images.
       num_sub_batches: the number of parts of the batch that a CPU computes in parallel, at most the
         batch size; None: as many as this machine needs. A GPU does not divide a batch.
       is_tuned: False for the tutorial's operations on the whole batch, also on a CPU.
@@ -125,8 +128,8 @@ def inference(
     norm2 = conv2.apply(normalize, 'norm2')
     pool2 = norm2.apply(max_pool, 'pool2')
     flat = pool2.flatten()
-    local3 = _fully_connected_layer(flat, 'local3', 384, hparams.fc_weight_decay)
-    local4 = _fully_connected_layer(local3, 'local4', 192, hparams.fc_weight_decay).whole
+    local3 = _fully_connected_layer(flat, 'local3', 384, hparams.fc_weight_decay, dtype)
+    local4 = _fully_connected_layer(local3, 'local4', 192, hparams.fc_weight_decay, dtype).whole
     with tf.variable_scope('softmax_linear') as scope:
         weights, biases = _weights_and_biases([192, num_classes], local4.dtype, 1 / 192, 0.0)
         logits = tf.add(tf.matmul(local4, weights), biases, name=scope.name)

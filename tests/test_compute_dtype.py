@@ -1,4 +1,4 @@
-"""Convolutional layers in bfloat16: choice, values, checkpoints."""
+"""Hidden layers in bfloat16: choice, values, checkpoints."""
 
 import dataclasses
 
@@ -77,7 +77,7 @@ def test_auto_in_plan_and_network(graph, monkeypatch, tmp_path, data_dir, flags,
     convolutions = [op for op in graph.get_operations() if op.type == 'Conv2D']
     assert {op.get_attr('T') for op in convolutions} == {expected}
     plan = training_job.print_plan(Job(dataset.read(data_dir), FAST, [device]), 0)
-    assert f'Convolutions: {expected.name} (--compute_dtype=auto)' in plan
+    assert f'Hidden layers: {expected.name} (--compute_dtype=auto)' in plan
 
 
 def test_auto_without_information_about_the_processor(monkeypatch, tmp_path):
@@ -130,8 +130,11 @@ def test_which_versions_have_kernels():
 
 
 @has_kernels
-def test_only_convolutions_on_gpus_are_in_bfloat16(graph, monkeypatch, tmp_path):
-    """The types in the graph of two towers; the images come from the CPU."""
+def test_only_products_on_gpus_are_in_bfloat16(graph, monkeypatch, tmp_path):
+    """The types in the graph of two towers; the images come from the CPU.
+
+    The products of the output layer are in float32.
+    """
     _imitate(monkeypatch, tmp_path, '')
     images, labels = tf.zeros([4, 24, 24, 3]), tf.zeros([4], tf.int32)
     opt = tf.train.GradientDescentOptimizer(0.1)
@@ -153,7 +156,8 @@ def test_only_convolutions_on_gpus_are_in_bfloat16(graph, monkeypatch, tmp_path)
         }:
             found.setdefault(op.type, set()).add(op.get_attr('T'))
     assert [found.pop(kind) for kind in kinds] == [{tf.bfloat16}] * 3
-    assert found == dict.fromkeys(found, {tf.float32}) and len(found) == 7
+    assert found.pop('MatMul') == {tf.bfloat16, tf.float32}
+    assert found == dict.fromkeys(found, {tf.float32}) and len(found) == 6
     values = [tensor for grads in tower_grads for pair in grads for tensor in pair]
     assert {value.dtype.base_dtype for value in values} == {tf.float32}
 

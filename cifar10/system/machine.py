@@ -179,7 +179,7 @@ def onednn_setting():
 
 
 def compute_dtype(choice, is_gpu):
-    """Return the tf.DType of the factors in the convolutional layers.
+    """Return the tf.DType of the factors in the hidden layers.
 
     `auto` is bfloat16 if TensorFlow computes with oneDNN on a processor that has instructions for
     products in bfloat16, else float32. Without these instructions, bfloat16 is slower. GPUs with

@@ -61,7 +61,7 @@ def _max_pool(x):
 def logits(images, variables, rounded=lambda x: x):
     """Return the logits of the network in float64; `variables` by name.
 
-    `rounded` rounds the factors and the sums of the convolutions.
+    `rounded` rounds the factors and the sums of the hidden layers.
     """
 
     def relu(x):
@@ -81,7 +81,7 @@ def logits(images, variables, rounded=lambda x: x):
     x = x.reshape(len(x), -1)
     for name in ('local3', 'local4'):
         weights, biases = layer(name)
-        x = relu(x @ weights + biases)
+        x = relu(rounded(rounded(x) @ rounded(weights)) + biases)
     weights, biases = layer('softmax_linear')
     return x @ weights + biases
 
