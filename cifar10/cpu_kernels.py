@@ -47,10 +47,10 @@ class SubBatches(NamedTuple):
         """Return the product of the batch, [num_images, rows], and weights, [rows, columns].
 
         The factors are converted to `dtype`, the result back to the type of the weights. It is a
-        sum of products with some of the rows, which a CPU computes in parallel. There are half as
-        many as parts, because each has a result of the whole size.
+        sum of products with some of the rows, which a CPU computes in parallel. There is one for
+        every four parts, because each has a result of the whole size.
         """
-        number = max(1, len(self.parts) // 2)
+        number = max(1, len(self.parts) // 4)
         rows = int(weights.shape[0])
         sizes = [(rows + i) // number for i in range(number)]
         columns = zip(*[tf.split(tf.cast(part, dtype), sizes, 1) for part in self.parts])

@@ -128,9 +128,7 @@ def shuffled_records(split, num_examples, batch_size, settings=InputSettings()):
             capacity, minimum, [tf.uint8], [[split.record_bytes]], name='shuffle_queue'
         )
         enqueue = queue.enqueue_many([_read_records(filenames, split, settings.shard)])
-        # One thread enqueues while the other one reads a file.
-        num_threads = 1 if settings.deterministic else 2
-        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue] * num_threads))
+        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue]))
         size = queue.size()
         tf.add_to_collection(SHUFFLE_QUEUE_SIZE, size)
         tf.add_to_collection(SHUFFLE_QUEUE_MIN, minimum)

@@ -148,15 +148,11 @@ class Muon(tf.train.MomentumOptimizer):
         for gradient, variable in gradients:
             momentum = self.get_slot(variable, 'momentum')
             # With v <- m v + g, the direction is g + m v. It is divided by 1 + m, because its
-            # length has no effect: then the products with v do not wait for the gradient, but only
-            # for the losses, when other cores have nothing to do.
-            losses = tf.get_collection('losses')
-            with tf.control_dependencies(None), tf.control_dependencies(losses):
-                old = self._momentum**2 / (1 + self._momentum) * momentum
-                decayed = self._momentum * momentum
+            # length has no effect: then the product with v does not wait for the gradient.
+            old = self._momentum**2 / (1 + self._momentum) * momentum
             directions.append(_to_blocks(old + gradient, machine.is_gpu(variable.device)))
             with tf.control_dependencies([old]):  # It reads v before the assignment.
-                ops.append(momentum.assign(decayed + gradient))
+                ops.append(momentum.assign(self._momentum * momentum + gradient))
         updates = iter(orthogonalize(sum(directions, []), self._matrix_learning_rate))
         for (_, variable), blocks in zip(gradients, directions):
             weights = self._updated(variable, [next(updates) for _ in blocks])

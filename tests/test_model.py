@@ -248,7 +248,7 @@ def test_sub_batches_of_an_unknown_number_of_images(graph, num_images, sizes):
     np.testing.assert_allclose(found, undivided[:num_images], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize('num_parts, number', [(1, 1), (2, 1), (4, 2), (7, 3), (16, 8), (64, 32)])
+@pytest.mark.parametrize('num_parts, number', [(1, 1), (4, 1), (8, 2), (15, 3), (16, 4), (64, 16)])
 @pytest.mark.parametrize('num_images', [128, None])
 def test_product_in_parallel_parts(graph, num_parts, number, num_images):
     """local3's product and its gradients equal NumPy's, also if the rows cannot be divided.

@@ -64,11 +64,11 @@ OPERATIONS = (
         for name, num_filters in [('norm1', CONV1_FILTERS), ('norm2', CONV2_FILTERS)]
     ]
     + [
-        Operation(name, 'matmul', [(rows,), (rows, columns)], ['input', 'weights'], ['float32'])
-        for name, rows, columns in [
-            ('local3', 6 * 6 * CONV2_FILTERS, 384),
-            ('local4', 384, 192),
-            ('softmax_linear', 192, NUM_CLASSES),
+        Operation(name, 'matmul', [(rows,), (rows, columns)], ['input', 'weights'], types)
+        for name, rows, columns, types in [
+            ('local3', 6 * 6 * CONV2_FILTERS, 384, _TYPES),
+            ('local4', 384, 192, _TYPES),
+            ('softmax_linear', 192, NUM_CLASSES, ['float32']),
         ]
     ]
 )

@@ -123,8 +123,7 @@ def choose_threads(devices, batch_size, overrides=Threads()):
       A Threads, without 0.
     """
     inter_op = overrides.inter_op or num_cores()
-    # Two threads if possible: with a slow input, waits for one thread cost CPU time.
-    prefetch = overrides.prefetch or min(num_cores(), max(2, len(devices)))
+    prefetch = overrides.prefetch or min(num_cores(), len(devices))
     all_sub_batches = num_sub_batches(devices, batch_size, inter_op) * len(devices)
     one_per_operation = not is_gpu(devices[0]) and all_sub_batches >= inter_op
     intra_op = overrides.intra_op or (1 if one_per_operation else num_cores())

@@ -80,7 +80,7 @@ def test_parts_of_the_plan(data_dir, capsys):
     assert divided['Tower 1'].endswith(' on /cpu:2; local3, local4, softmax_linear on /cpu:3')
     settings = RunSettings(intra_op_threads=4, inter_op_threads=2)
     chosen = _plan(capsys, job._replace(settings=settings))['Threads']
-    assert chosen == 'intra-op 4, inter-op 2, input pipeline 2'
+    assert chosen == 'intra-op 4, inter-op 2, input pipeline 1'
     settings = RunSettings(seed=1, deterministic=True)
     seeded = _plan(capsys, job._replace(settings=settings))['Seed']
     assert seeded == '1, deterministic on this machine'

@@ -37,14 +37,14 @@ def test_names_of_gpus():
 @pytest.mark.parametrize(
     'cores, devices, batch_size, given, chosen, sub_batches',
     [
-        (2, _cpus(1), 128, Threads(), Threads(1, 2, 2), 4),
+        (2, _cpus(1), 128, Threads(), Threads(1, 2, 1), 4),
         (2, _cpus(3), 128, Threads(), Threads(1, 2, 2), 1),
         (8, _cpus(2), 128, Threads(), Threads(1, 8, 2), 8),
         # At least 8 examples per sub-batch leave too few sub-batches for the cores.
-        (64, _cpus(1), 128, Threads(), Threads(64, 64, 2), 16),
-        (2, _cpus(1), 5, Threads(), Threads(2, 2, 2), 1),
-        (4, _cpus(1), 32, Threads(), Threads(1, 4, 2), 4),  # one sub-batch per core
-        (8, _cpus(1), 128, Threads(inter_op=2), Threads(1, 2, 2), 4),
+        (64, _cpus(1), 128, Threads(), Threads(64, 64, 1), 16),
+        (2, _cpus(1), 5, Threads(), Threads(2, 2, 1), 1),
+        (4, _cpus(1), 32, Threads(), Threads(1, 4, 1), 4),  # one sub-batch per core
+        (8, _cpus(1), 128, Threads(inter_op=2), Threads(1, 2, 1), 4),
         (8, _cpus(1), 128, Threads(4, 2, 3), Threads(4, 2, 3), 4),
         (8, _gpus(4), 128, Threads(), Threads(8, 8, 4), 1),
         (1, _gpus(2), 128, Threads(), Threads(1, 1, 1), 1),
@@ -72,7 +72,7 @@ def test_only_cores_that_the_process_may_use():
 
 
 def test_a_session_with_chosen_threads():
-    config = machine.session_config(_cpus(1), Threads(1, 3, 2), log_device_placement=True)
+    config = machine.session_config(_cpus(1), Threads(1, 3, 1), log_device_placement=True)
     assert config.log_device_placement
     assert (config.intra_op_parallelism_threads, config.inter_op_parallelism_threads) == (1, 3)
     rewrite = config.graph_options.rewrite_options
