@@ -234,6 +234,6 @@ def test_the_script():
     lines = programs.succeed('cifar10_benchmark', 'check', *flags).splitlines()
     assert lines[0].startswith('cifar10 ')
     assert lines[1].startswith('Threads: intra-op 1, inter-op 2; oneDNN: ')
-    assert len(lines) == (38 if HAS_BFLOAT16 else 31)
+    assert len(lines) == (44 if HAS_BFLOAT16 else 31)
     assert all(line.startswith('right: ') for line in lines[2:-1])
     assert lines[-1].startswith('This machine computes right: ')
