@@ -149,18 +149,18 @@ def train_op(opt, gradients, global_step, run_length, hparams):
         groups.setdefault((name, variable.device), []).append((gradient, variable))
     # The weight decay losses must read the weights before the update. No gradient depends on these
     # losses, so only this control dependency orders them.
-    before = tf.get_collection('losses')
+    dependencies = tf.get_collection('losses')
     # The gradients of the fully connected layers come first. A core that applied them at once would
     # begin its sub-batches late, and the other cores would wait for the last one. So the updates
     # wait for the first gradient that needs all sub-batches: then each of them has begun. With one
     # core per sub-batch, they need not wait.
     if machine.num_sub_batches(['/cpu:0'], hparams.batch_size) > machine.num_cores():
-        before += [
+        dependencies += [
             gradient for gradient, variable in gradients if variable.op.name == 'conv2/biases'
         ]
     updates = {}  # by the names of the variables
     for (name, device), group in groups.items():
-        with tf.name_scope('update/'), tf.device(device), tf.control_dependencies(before):
+        with tf.name_scope('update/'), tf.device(device), tf.control_dependencies(dependencies):
             update = opt.apply_gradients(group, name=name)
         updates.update({variable.op.name: [update] for _, variable in group})
     averages = [

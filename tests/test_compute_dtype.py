@@ -77,7 +77,7 @@ def test_auto_in_plan_and_network(graph, monkeypatch, tmp_path, data_dir, flags,
     convolutions = [op for op in graph.get_operations() if op.type == 'Conv2D']
     assert {op.get_attr('T') for op in convolutions} == {expected}
     plan = training_job.print_plan(Job(dataset.read(data_dir), FAST, [device]), 0)
-    assert f'Hidden layers: {expected.name} (--compute_dtype=auto)' in plan
+    assert f'Products of the hidden layers: {expected.name} (--compute_dtype=auto)' in plan
 
 
 def test_auto_without_information_about_the_processor(monkeypatch, tmp_path):

@@ -143,7 +143,7 @@ def _plan_lines(job, first_step, is_single_process):
         f'{run_length.examples_per_step} examples per step, {optimizer.batch_factor(run_length, hparams):g} times the batch of the recipe',
         f'Epoch: {run_length.examples_per_epoch} examples, {run_length.examples_per_epoch / run_length.examples_per_step:.1f} steps',
         'Recipe: ' + _recipe(hparams),
-        f'Hidden layers: {dtype} (--compute_dtype={hparams.compute_dtype})',
+        f'Products of the hidden layers: {dtype} (--compute_dtype={hparams.compute_dtype})',
         f'Learning rate: {_learning_rate(run_length, hparams)} (--lr_scaling={hparams.lr_scaling})',
         f'End: step {run_length.last_step}, epoch {run_length.epoch_at(run_length.last_step):.1f}',
         'Evaluation: ' + _evaluation(settings),

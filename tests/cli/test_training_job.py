@@ -57,7 +57,7 @@ def test_the_whole_plan(large, capsys):
         'Batch: 128 examples per tower (sub-batches: 2), 256 examples per step, 2 times the batch of the recipe',
         'Epoch: 50000 examples, 195.3 steps',
         'Recipe: classic, with the hyperparameters of the books',
-        'Hidden layers: float32 (--compute_dtype=float32)',
+        'Products of the hidden layers: float32 (--compute_dtype=float32)',
         'Learning rate: 0.1, multiplied by 0.1 every 350 epochs (68360 steps) (--lr_scaling=none)',
         'End: step 1000000, epoch 5120.0',
         'Evaluation: test images, last checkpoint (--eval_every=N: also every N steps)',
