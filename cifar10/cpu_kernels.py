@@ -50,12 +50,19 @@ class SubBatches(NamedTuple):
         sum of products with some of the rows, which a CPU computes in parallel. There is one for
         every four parts, because each has a result of the whole size.
         """
+
+        def product(x, some_rows):
+            factors = tf.cast(x, dtype), tf.cast(some_rows, dtype)
+            return tf.cast(tf.matmul(*factors), weights.dtype)
+
+        if len(self.parts) == 1:
+            return product(self.whole, weights)
         number = max(1, len(self.parts) // 4)
         rows = int(weights.shape[0])
         sizes = [(rows + i) // number for i in range(number)]
         columns = zip(*[tf.split(tf.cast(part, dtype), sizes, 1) for part in self.parts])
         products = [
-            tf.cast(tf.matmul(tf.concat(parts, 0), tf.cast(some_rows, dtype)), weights.dtype)
+            product(tf.concat(parts, 0), some_rows)
             for parts, some_rows in zip(columns, tf.split(weights, sizes))
         ]
         return self._without_padding(tf.add_n(products))

@@ -152,11 +152,13 @@ def train_op(opt, gradients, global_step, run_length, hparams):
     dependencies = tf.get_collection('losses')
     # The gradients of the fully connected layers come first. A core that applied them at once would
     # begin its sub-batches late, and the other cores would wait for the last one. So the updates
-    # wait for the first gradient that needs all sub-batches: then each of them has begun. With one
-    # core per sub-batch, they need not wait.
+    # wait for the first gradient that needs all sub-batches: then each of them has begun. If a
+    # tower's sub-batches have a core each, they need not wait.
     if machine.num_sub_batches(['/cpu:0'], hparams.batch_size) > machine.num_cores():
         dependencies += [
-            gradient for gradient, variable in gradients if variable.op.name == 'conv2/biases'
+            gradient
+            for gradient, variable in gradients
+            if variable.op.name == 'conv2/biases' and gradient is not None
         ]
     updates = {}  # by the names of the variables
     for (name, device), group in groups.items():

@@ -156,7 +156,18 @@ def test_only_products_on_gpus_are_in_bfloat16(graph, monkeypatch, tmp_path):
         }:
             found.setdefault(op.type, set()).add(op.get_attr('T'))
     assert [found.pop(kind) for kind in kinds] == [{tf.bfloat16}] * 3
-    assert found.pop('MatMul') == {tf.bfloat16, tf.float32}
+    found.pop('MatMul')
+    for layer, dtype in [
+        ('local3', tf.bfloat16),
+        ('local4', tf.bfloat16),
+        ('softmax_linear', tf.float32),
+    ]:
+        products = [
+            op.get_attr('T')
+            for op in graph.get_operations()
+            if op.type == 'MatMul' and f'/{layer}/' in op.name
+        ]
+        assert products == [dtype] * 6, layer  # forward and two gradients, in two towers
     assert found == dict.fromkeys(found, {tf.float32}) and len(found) == 6
     values = [tensor for grads in tower_grads for pair in grads for tensor in pair]
     assert {value.dtype.base_dtype for value in values} == {tf.float32}
