@@ -227,8 +227,11 @@ def test_a_step_equals_numpy_with_rounded_numbers():
     expected = oracle.logits(images, values, _round)
     exact = oracle.logits(images, values)
     scale = np.abs(exact).max()
-    # Without oneDNN, partial sums of the fully connected layers are rounded, too.
-    assert np.abs(found['bfloat16'] - expected).max() < 1e-2 * scale
+    # A sum next to the middle between two numbers can be rounded to the other one. Without oneDNN's
+    # products in bfloat16, partial sums of the fully connected layers are rounded, too.
+    is_native = machine.compute_dtype('auto', is_gpu=False) == tf.bfloat16
+    difference = np.abs(found['bfloat16'] - expected).max()
+    assert difference < (1e-3 if is_native else 1e-2) * scale
     assert np.abs(found['float32'] - exact).max() < 1e-5 * scale
     assert 1e-3 * scale < np.abs(expected - exact).max() < 2e-2 * scale
     x, dy = (np.asarray(value, np.float64) for value in (x, dy))
