@@ -108,7 +108,8 @@ class Evaluator:
         losses[event_files.CROSS_ENTROPY] = float(metrics.cross_entropies.mean())
         losses[event_files.TOTAL_LOSS] = sum(losses.values())
         names = list(self._split.class_names or map(str, range(metrics.num_classes)))
-        return Result(ckpt.step, self._num_views, metrics, mistakes, names, losses)
+        image_files = self._split.image_files()
+        return Result(ckpt.step, self._num_views, metrics, mistakes, names, losses, image_files)
 
     def _evaluate_examples(self, session):
         """Return the Metrics and the most confident mistakes."""

@@ -7,7 +7,8 @@ cifar10_dataset.py synthetic
     generates the synthetic data set in --data_dir
 cifar10_dataset.py convert SRC OUT
     converts SRC, which has one folder of images per class, to a data set in OUT; SRC can also be
-    CIFAR-10 or CIFAR-100 for Python: the archive, or the directory with its files
+    CIFAR-10 or CIFAR-100 for Python: the archive, or the directory with its files; or a directory
+    with own files in one of these layouts, with other classes
 cifar10_dataset.py holdout SRC OUT
     divides the training images of SRC into training and test images in OUT
 cifar10_dataset.py info
@@ -28,7 +29,15 @@ from cifar10.cli import data_flags, program
 # isort: split
 from absl import flags
 
-from cifar10.data import copies, dataset, dataset_writer, preparation, verification
+from cifar10 import errors
+from cifar10.data import (
+    copies,
+    dataset,
+    dataset_writer,
+    own_files,
+    preparation,
+    verification,
+)
 from cifar10.errors import UserError
 from cifar10.system import directories, signals
 
@@ -64,14 +73,17 @@ def convert(source, out):
             f'{source} is not the archive of a published data set',
             'give a good copy, or a directory of images',
         )
+    has_test_files = published and (
+        os.path.isfile(source) or own_files.find_files(source, published.test_files[0])
+    )
     for name in ('test_fraction', 'seed'):
-        if published and FLAGS[name].present:
+        if has_test_files and FLAGS[name].present:
             raise UserError(
-                f'--{name} has no effect, because {source} is {published.name}', 'leave it out'
+                f'--{name} has no effect, because {source} has test images', 'leave it out'
             )
     with signals.RaiseOnSignal():
         if published:
-            preparation.convert(published, source, out, data_flags.show)
+            convert_files(published, source, out)
         else:
             from cifar10.data import conversion
             from cifar10.system import machine
@@ -86,6 +98,20 @@ def convert(source, out):
             )
     print_counts(dataset.read(out))
     return int(num_damaged > 0)
+
+
+def convert_files(published, source, out):
+    """Convert a published data set, or a directory with own files in its layout."""
+    try:
+        own_files.check_names(published, source)
+        preparation.convert(published, source, out, data_flags.show)
+    except copies.DamagedError as error:
+        if os.path.isfile(source):
+            raise
+        own_files.convert(published, source, out, data_flags.show, FLAGS.test_fraction, FLAGS.seed)
+        errors.warn(
+            f'{source} is not {published.name} ({error.cause}): its own classes and files are converted'
+        )
 
 
 def hold_out(source, out):

@@ -124,7 +124,7 @@ def main():
         evaluator(), checkpoints(), FLAGS.eval_dir, FLAGS.top_k
     )
     if result and FLAGS.predictions_file:
-        content = text_report.predictions_csv(result.metrics, result.class_names)
+        content = text_report.predictions_csv(result)
         files.atomic_write(FLAGS.predictions_file, content, 'name another file')
     if result and FLAGS.figures_dir:
         figures.write(result, FLAGS.figures_dir)

@@ -15,7 +15,6 @@ from cifar10.data.progress_lines import ProgressLines
 from cifar10.errors import UserError
 from cifar10.system import directories
 
-TEST_FRACTION = 0.1
 # matches names of splits, such as seg_train and val2017
 _SPLIT_NAME = re.compile(
     '(?<![a-z])(train|test|val|dev|eval|pred|holdout)(ing|id|idate|idation|uation|iction)?'
@@ -45,13 +44,23 @@ def convert(images_dir, path, num_threads, progress, test_fraction=None, seed=0)
     with dataset_writer.new_dataset(path, progress) as directory:
         label_bytes = dataset.label_bytes(len(class_names))
         failures, lines = [], ProgressLines(progress, 'Converting', len(train) + len(test))
-        for names, examples in [(dataset.TRAIN_FILES, train), (dataset.TEST_FILES, test)]:
+        for split_name, names, examples in [
+            ('train', dataset.TRAIN_FILES, train),
+            ('test', dataset.TEST_FILES, test),
+        ]:
             writer = dataset_writer.RecordWriter(directory, names, len(examples), label_bytes)
-            labels = np.array([label for _, label in examples])
+            labels, written = np.array([label for _, label in examples]), []
             for decoded in decoding.decode([path for path, _ in examples], num_threads):
                 writer.write(labels[decoded.indices], decoded.images)
+                written += decoded.indices
                 failures += decoded.failures
                 lines.advance(len(decoded.indices) + len(decoded.failures))
+            dataset_writer.write_images_csv(
+                directory,
+                split_name,
+                [os.path.relpath(examples[i][0], images_dir) for i in written],
+                [class_names[label] for label in labels[written]],
+            )
         for damaged, reason in failures:
             errors.warn(f'{damaged} is left out: {reason}')
         damaged_paths = {damaged for damaged, _ in failures}
@@ -93,7 +102,7 @@ def find_images(images_dir, test_fraction, seed):
             'leave it out',
             'test_fraction',
         )
-    test_fraction = TEST_FRACTION if test_fraction is None else test_fraction
+    test_fraction = dataset_writer.TEST_FRACTION if test_fraction is None else test_fraction
     try:
         dataset.check_class_names(class_names)
     except ValueError as error:

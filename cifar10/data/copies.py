@@ -19,8 +19,12 @@ _PLACES = ['data', '~/.keras/datasets', *map(dataset.default_data_dir, catalog.P
 class DamagedError(UserError):
     """Incomplete, damaged or changed copy."""
 
-    def __init__(self, cause):
-        super().__init__(cause, 'delete it or replace it by a good copy')
+    def __init__(self, cause, directory=None):
+        """Make the error; a directory, unlike an archive, can also hold own data."""
+        own_data = f', or use `cifar10_dataset.py convert {directory} OUT` if it is own data'
+        super().__init__(
+            cause, 'delete it or replace it by a good copy' + own_data * bool(directory)
+        )
 
 
 def find(published, place):
@@ -77,6 +81,7 @@ def write_binary_files(published, copy, directory, is_strict=False):
     Raises:
       DamagedError: the archive has another MD5, or the copy is incomplete or damaged.
     """
+    own_directory = copy if os.path.isdir(copy) else None
     try:
         with _open_copy(published, copy) as (open_file, is_python):
             if is_python:
@@ -88,10 +93,10 @@ def write_binary_files(published, copy, directory, is_strict=False):
         for split in dataset.read(directory).splits:
             verification.verify(split)
     except (tarfile.TarError, KeyError, EOFError, zlib.error, python_version.Error) as error:
-        raise DamagedError(f'{copy} is damaged ({error})')
+        raise DamagedError(f'{copy} is damaged ({error})', own_directory)
     except UserError as error:
         # The directory will be removed, so the message names the copy instead.
-        raise DamagedError(error.cause.replace(directory, copy))
+        raise DamagedError(error.cause.replace(directory, copy), own_directory)
     for name, sha1 in published.sha1.items():
         if files.digest(os.path.join(directory, name), 'sha1') != sha1:
             changed = (
@@ -108,9 +113,9 @@ def _open_copy(published, copy):
     """Yield a function that opens a file of a copy by its name, and True for the Python version."""
     if os.path.isdir(copy):
         is_python = not os.path.exists(os.path.join(copy, published.train_files[0]))
-        yield lambda name: _open_file(os.path.join(copy, name)), is_python
+        yield lambda name: open_file(os.path.join(copy, name)), is_python
         return
-    with _open_file(copy):
+    with open_file(copy):
         md5 = files.digest(copy, 'md5')
     directories = {archive.md5: archive.directory for archive in published.archives}
     if md5 not in directories:
@@ -123,7 +128,7 @@ def _open_copy(published, copy):
         yield lambda name: tar.extractfile(f'{directory}/{name}'), directory != published.directory
 
 
-def _open_file(path):
+def open_file(path):
     """Open a file of another program; raise DamagedError if it cannot be read."""
     try:
         return open(path, 'rb')

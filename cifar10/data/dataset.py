@@ -3,9 +3,11 @@
 A record has label bytes and 3,072 image bytes: 32 x 32 red, then green, then blue values, row by
 row. CIFAR-10 has one label byte. CIFAR-100 has two: superclass and class
 (https://www.cs.toronto.edu/~kriz/cifar.html). Other data sets have a dataset.json: class names,
-label bytes, and for each file its number of examples and its SHA-256.
+label bytes, and for each file its number of examples and its SHA-256. Those that are converted from
+image files also name the file of each example, in train_images.csv and test_images.csv.
 """
 
+import csv
 import os
 from typing import NamedTuple, Optional, Sequence
 
@@ -22,6 +24,9 @@ CIFAR10_DIRECTORY = catalog.CIFAR10.directory
 TRAIN_FILES, TEST_FILES = catalog.CIFAR10.train_files, catalog.CIFAR10.test_files
 (CLASS_NAMES_FILE,) = catalog.CIFAR10.names_files
 DATASET_INFO_FILE = 'dataset.json'
+IMAGES_CSV_FILES = {'train': 'train_images.csv', 'test': 'test_images.csv'}
+# A file name can have bytes that are no text.
+IMAGES_CSV_ENCODING = {'encoding': 'utf-8', 'errors': 'surrogateescape'}
 MAX_CLASSES = 256**2  # a label has one byte or two
 CLASS_NAMES = 'airplane automobile bird cat deer dog frog horse ship truck'.split()
 
@@ -50,6 +55,7 @@ class Split(NamedTuple):
     num_classes: int = NUM_CLASSES
     class_names: Optional[Sequence[str]] = None  # in label order; None if unknown
     label_weights: Sequence[int] = (1,)  # label = sum of label byte * weight
+    images_csv: Optional[str] = None  # path of the CSV file that names the image files
 
     @property
     def paths(self):
@@ -64,6 +70,13 @@ class Split(NamedTuple):
     def labels(self, array):
         """Return the labels, int64 [n], of records, uint8 [n, record_bytes]."""
         return array[:, : len(self.label_weights)].astype(np.int64).dot(self.label_weights)
+
+    def image_files(self):
+        """Return a dict from the index of an example, from 0, to its image file; {} if unknown."""
+        if not self.images_csv or not os.path.exists(self.images_csv):
+            return {}
+        with open(self.images_csv, newline='', **IMAGES_CSV_ENCODING) as file:
+            return {int(row['index']): row['file'] for row in csv.DictReader(file)}
 
 
 class Dataset(NamedTuple):
@@ -122,12 +135,13 @@ def _find_published(directory):
     return found if count(found) else None
 
 
-def read(data_dir=DATA_DIR):
+def read(data_dir=DATA_DIR, with_class_names=True):
     """Return the Dataset in a directory, without reading the records.
 
     Args:
       data_dir: directory of a data set, or parent of a published data set; '' means no directory.
         A Dataset is returned unchanged.
+      with_class_names: False does not read the class names of a published layout.
 
     Returns:
       A Dataset; if the directory has no data set, the layout of CIFAR-10.
@@ -147,7 +161,9 @@ def read(data_dir=DATA_DIR):
         return own_dataset
     published = _find_published(directory) or catalog.CIFAR10
     num_classes = published.num_classes
-    names = _read_class_names(os.path.join(directory, published.names_files[0]), num_classes)
+    names = None
+    if with_class_names:
+        names = _read_class_names(os.path.join(directory, published.names_files[0]), num_classes)
     splits = []
     for file_names in (published.train_files, published.test_files):
         splits.append(Split([], num_classes, names, published.label_weights))
@@ -173,9 +189,21 @@ def is_present(data_dir, published=None):
     for path in found.train.paths + found.test.paths:
         if not os.path.exists(path):
             raise UserError(
-                f'{path} is missing', f'restore it, or move {directory} away and start again'
+                f'{path} is missing',
+                f'restore it, or move {directory} away and start again{own_data_remedy(directory)}',
             )
     return True
+
+
+def own_data_remedy(directory):
+    """Return the end of a remedy for files in the layout of a published data set.
+
+    It is empty if the directory has a dataset.json, or no data files.
+    """
+    has_info = os.path.lexists(os.path.join(directory, DATASET_INFO_FILE))
+    if has_info or not _find_published(directory):
+        return ''
+    return f'; if the files are own data, `cifar10_dataset.py convert {directory} OUT` makes a data set of them'
 
 
 def _parse_dataset_info(directory, content):
@@ -196,7 +224,8 @@ def _parse_dataset_info(directory, content):
     for split_name in ('train', 'test'):
         if not content[split_name]:
             raise ValueError(f'{split_name} has no files')
-        splits.append(Split([], len(names), names, (256, 1)[-num_bytes:]))
+        images_csv = os.path.join(directory, IMAGES_CSV_FILES[split_name])
+        splits.append(Split([], len(names), names, (256, 1)[-num_bytes:], images_csv))
         for name, file_info in content[split_name].items():
             if os.path.basename(name) != name or not name.isprintable() or name in ('', '.', '..'):
                 raise ValueError(f'{ascii(name)} is not a file name')
@@ -239,7 +268,8 @@ def _read_class_names(path, num_classes):
             raise ValueError(f'the number of class names is {len(names)}, not {num_classes}')
         check_class_names(names)
     except ValueError as error:
-        raise UserError(f'{path} is damaged ({error})', 'correct or delete it')
+        remedy = 'correct or delete it' + own_data_remedy(os.path.dirname(path))
+        raise UserError(f'{path} is damaged ({error})', remedy)
     return names
 
 

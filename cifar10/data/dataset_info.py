@@ -6,6 +6,7 @@ import os
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+from cifar10 import errors
 from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.data import verification
 from cifar10.system import files
@@ -40,8 +41,8 @@ def find_duplicates(dataset):
     """Return the test images of a Dataset that equal a training image byte by byte.
 
     Returns:
-      A list of (test key, test label, train key, train label). A key is file:record, from 0. The
-      training image is the first equal one.
+      A list of (test key, test label, train key, train label). A key is the image file, or else
+      file:record, from 0. The training image is the first equal one.
     """
     first = {}
     for digest, key, label in _image_digests(dataset.train):
@@ -54,14 +55,16 @@ def find_duplicates(dataset):
 
 
 def _image_digests(split):
-    """Yield (digest of the image, file:record, label) of each example."""
+    """Yield (digest of the image, key, label) of each example; see find_duplicates."""
+    image_files, index = split.image_files(), 0
     for file in split.files:
         record = 0
         for labels, images in verification.read_examples(split._replace(files=[file])):
             for label, image in zip(labels, images):
                 digest = hashlib.sha256(image.tobytes()).digest()
-                yield digest, f'{os.path.basename(file.path)}:{record}', int(label)
-                record += 1
+                key = image_files.get(index, f'{os.path.basename(file.path)}:{record}')
+                yield digest, errors.escape_unprintable(key), int(label)
+                record, index = record + 1, index + 1
 
 
 def contact_sheet(dataset):

@@ -1,6 +1,7 @@
 """Atomic writing of data sets; hold-out of training images."""
 
 import contextlib
+import csv
 import json
 import os
 
@@ -9,6 +10,8 @@ import numpy as np
 from cifar10.data import catalog, dataset, verification
 from cifar10.errors import UserError
 from cifar10.system import directories, files
+
+TEST_FRACTION = 0.1  # of the images of each class, if there are no test images
 
 
 @contextlib.contextmanager
@@ -136,6 +139,22 @@ def write_dataset_info(directory, class_names, origin):
         names.write('\n'.join(class_names) + '\n')
 
 
+def write_images_csv(directory, split_name, image_files, class_names):
+    """Write the CSV file with index, image file and class of each example of a split.
+
+    Args:
+      directory: directory of the files.
+      split_name: 'train' or 'test'.
+      image_files: names of the image files, in the order of the examples.
+      class_names: class name of each example.
+    """
+    path = os.path.join(directory, dataset.IMAGES_CSV_FILES[split_name])
+    with open(path, 'w', newline='', **dataset.IMAGES_CSV_ENCODING) as file:
+        writer = csv.writer(file, lineterminator='\n')
+        writer.writerow(['index', 'file', 'class'])
+        writer.writerows(zip(range(len(image_files)), image_files, class_names))
+
+
 def hold_out(source, path, num_examples, seed, progress=None):
     """Split the training images of `source` into the training and test images of a new data set.
 
@@ -152,37 +171,51 @@ def hold_out(source, path, num_examples, seed, progress=None):
     Raises:
       UserError: there are too few images, a file is invalid, or the data set cannot be written.
     """
-    is_test = _select_held_out(source.train, num_examples, np.random.RandomState(seed))
-    names = list(source.class_names or map(str, range(source.num_classes)))
-    label_bytes = dataset.label_bytes(len(names))
-    with new_dataset(path, progress) as directory:
-        num_train = len(is_test) - num_examples
-        train = RecordWriter(directory, dataset.TRAIN_FILES, num_train, label_bytes)
-        test = RecordWriter(directory, dataset.TEST_FILES, num_examples, label_bytes)
-        for labels, images in verification.read_examples(source.train):
-            chosen, is_test = np.split(is_test, [len(labels)])
-            train.write(labels[~chosen], images[~chosen])
-            test.write(labels[chosen], images[chosen])
-        source_dir = os.path.abspath(source.directory)
-        origin = f'the training images of {source_dir}, held out with num_examples={num_examples} seed={seed}'
-        write_dataset_info(directory, names, origin)
-
-
-def _select_held_out(split, num_examples, rng):
-    """Return a mask of the held-out examples, bool [n].
-
-    The images of a class get random ranks. The images with the lowest (rank + 0.5) / class count
-    are held out, so the test images are stratified.
-    """
-    counts = verification.count_labels(split)
-    most = np.maximum(counts - 1, 0).sum()
+    verification.verify(source.train)
+    labels = np.concatenate([labels for labels, _ in verification.read_examples(source.train)])
+    most = np.maximum(np.bincount(labels) - 1, 0).sum()
     if num_examples > most:
         raise UserError(
             f'{{num_examples}}={num_examples} leaves a class without a training image',
             f'give at most {most}',
             'num_examples',
         )
-    labels = np.concatenate([labels for labels, _ in verification.read_examples(split)])
+    is_test = select_held_out(labels, num_examples, np.random.RandomState(seed))
+    names = list(source.class_names or map(str, range(source.num_classes)))
+    image_files = source.train.image_files()
+    with new_dataset(path, progress) as directory:
+        label_bytes, num_written = dataset.label_bytes(len(names)), 0
+        parts = [('train', dataset.TRAIN_FILES, ~is_test), ('test', dataset.TEST_FILES, is_test)]
+        writers = [
+            RecordWriter(directory, file_names, mask.sum(), label_bytes)
+            for _, file_names, mask in parts
+        ]
+        for _, images in verification.read_examples(source.train):
+            block = slice(num_written, num_written + len(images))
+            for writer, (_, _, mask) in zip(writers, parts):
+                writer.write(labels[block][mask[block]], images[mask[block]])
+            num_written = block.stop
+        for split_name, _, mask in parts if image_files else []:
+            files_of_split = [image_files.get(index, '') for index in np.flatnonzero(mask)]
+            class_names = [names[label] for label in labels[mask]]
+            write_images_csv(directory, split_name, files_of_split, class_names)
+        source_dir = os.path.abspath(source.directory)
+        origin = f'the training images of {source_dir}, held out with num_examples={num_examples} seed={seed}'
+        write_dataset_info(directory, names, origin)
+
+
+def select_held_out(labels, num_examples, rng):
+    """Return a mask of the held-out examples, bool [n]; each class keeps a training image.
+
+    The images of a class get random ranks. The images with the lowest (rank + 0.5) / class count
+    are held out, so the test images are stratified.
+
+    Args:
+      labels: int64 [n].
+      num_examples: number of held-out examples.
+      rng: a np.random.RandomState.
+    """
+    counts = np.bincount(labels)
     by_class = np.argsort(labels, kind='stable')
     ranks = np.concatenate([rng.permutation(count) for count in counts])
     counts = np.repeat(counts, counts)

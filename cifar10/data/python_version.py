@@ -9,6 +9,7 @@ execute anything, so the unpickler here knows only arrays and Python's own types
 import codecs
 import os
 import pickle
+from typing import NamedTuple, Sequence
 
 import numpy as np
 
@@ -20,7 +21,22 @@ class Error(Exception):
     """Damaged or hostile file."""
 
 
+class Batch(NamedTuple):
+    """Content of a pickle."""
+
+    images: np.ndarray  # uint8 [n, 3072]
+    labels: Sequence[np.ndarray]  # integers [n], for each key
+    image_files: Sequence[str]  # names of the image files; empty if unknown
+
+
 _reconstruct = np.zeros(0).__reduce__()[0]  # NumPy's function for unpickling
+_scalar = np.int64(0).__reduce__()[0]
+
+
+def _from_buffer(content, dtype, shape, order):
+    return np.frombuffer(content, dtype).reshape(shape, order=order)
+
+
 _GLOBALS = {
     ('numpy', 'dtype'): np.dtype,
     ('numpy', 'ndarray'): np.ndarray,
@@ -29,6 +45,12 @@ _GLOBALS = {
     ('numpy._core.multiarray', '_reconstruct'): _reconstruct,
     # Python 3 writes bytes as a call of this function to pickles that Python 2 can read.
     ('_codecs', 'encode'): codecs.encode,
+    # a label that is a number of NumPy
+    ('numpy.core.multiarray', 'scalar'): _scalar,
+    ('numpy._core.multiarray', 'scalar'): _scalar,
+    # arrays in protocol 5
+    ('numpy.core.numeric', '_frombuffer'): _from_buffer,
+    ('numpy._core.numeric', '_frombuffer'): _from_buffer,
 }
 
 
@@ -57,12 +79,38 @@ def write_binary_files(published, open_file, directory):
     """
     layout = published.python
     for name in published.binary_files:
-        records = _load(open_file, pickle_name(name), _records, layout.label_keys)
-        records.tofile(os.path.join(directory, name))
+        batch = read_batch(open_file, pickle_name(name), layout.label_keys)
+        columns = [labels[:, None].astype(np.uint8) for labels in batch.labels]
+        rows = np.concatenate([*columns, batch.images], axis=1)
+        rows.tofile(os.path.join(directory, name))
     texts = _load(open_file, layout.meta_file, _class_names, layout)
     for name, text in texts.items():
         with open(os.path.join(directory, name), 'w', encoding='utf-8') as out:
             out.write(text)
+
+
+def read_batch(open_file, name, label_keys):
+    """Return the Batch in a pickle.
+
+    Args:
+      open_file: a function that opens a pickle by its name.
+      name: the name of the pickle.
+      label_keys: dict from the key of labels to their number of classes.
+
+    Raises:
+      Error: the pickle is damaged or hostile.
+    """
+    return _load(open_file, name, _batch, label_keys)
+
+
+def read_class_names(open_file, layout):
+    """Return the class names in the meta file of a PythonLayout, whatever their number.
+
+    Raises:
+      Error: the pickle is damaged or hostile.
+    """
+    *_, key = layout.names_keys.values()
+    return _load(open_file, layout.meta_file, lambda meta: list(map(_text, meta.get(key, []))))
 
 
 def _load(open_file, name, convert, *arguments):
@@ -95,17 +143,17 @@ def _class_names(meta, layout):
     return texts
 
 
-def _records(batch, label_keys):
-    """Return the records, uint8 [n, label bytes + 3072], of an unpickled batch."""
-    images = batch.get('data')
+def _batch(content, label_keys):
+    """Return the Batch of an unpickled dictionary."""
+    images = content.get('data')
     if getattr(images, 'dtype', None) != np.uint8 or images.shape[1:] != (dataset.IMAGE_BYTES,):
         raise ValueError(f'data is not a uint8 array of the shape [n, {dataset.IMAGE_BYTES}]')
     columns = []
     for key, num_classes in label_keys.items():
-        labels = batch.get(key)
-        if not isinstance(labels, list) or len(labels) != len(images):
+        labels = np.asarray(content.get(key))
+        if labels.shape != (len(images),) or labels.dtype.kind not in 'iu':
             raise ValueError(f'{key} is not a list of {len(images)} labels')
-        if not all(type(label) is int and 0 <= label < num_classes for label in labels):
+        if not np.isin(labels, np.arange(num_classes)).all():
             raise ValueError(f'{key} has labels that are not 0 to {num_classes - 1}')
-        columns.append(np.array(labels, np.uint8)[:, None])
-    return np.concatenate(columns + [images], axis=1)
+        columns.append(labels)
+    return Batch(images, columns, list(map(_text, content.get('filenames', []))))

@@ -87,7 +87,8 @@ def check_file(path):
         raise UserError(
             f'{path} is missing',
             'restore it, get a data set with `cifar10_dataset.py download` or `cifar10_dataset.py synthetic`, '
-            f'or set {{data_dir}} to the directory that holds {dataset.CIFAR10_DIRECTORY}',
+            f'or set {{data_dir}} to the directory that holds {dataset.CIFAR10_DIRECTORY}'
+            + dataset.own_data_remedy(os.path.dirname(path)),
             'data_dir',
         )
 
@@ -117,7 +118,8 @@ def _verify_file(split, file):
     elif bad_labels.size:
         problem = f'has labels that are not 0 to {num_classes - 1} (count: {counts[bad_labels].sum()}, for example {bad_labels[0]})'
     if problem:
-        raise UserError(f'{file.path} {problem}', _REMEDY)
+        own_data = dataset.own_data_remedy(os.path.dirname(file.path)) if bad_labels.size else ''
+        raise UserError(f'{file.path} {problem}', _REMEDY + own_data)
     return counts[:num_classes]
 
 

@@ -1,7 +1,7 @@
 """Metrics and mistakes of an evaluation."""
 
 import math
-from typing import Dict, NamedTuple, Sequence
+from typing import Dict, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
@@ -172,3 +172,4 @@ class Result(NamedTuple):
     class_names: Sequence[str]  # in label order; numbers if the classes have no names
     # From summary tag to loss. The cross entropy is a mean over examples without label smoothing.
     losses: Dict[str, float]
+    image_files: Mapping[int, str] = {}  # by index of the example; {} if unknown

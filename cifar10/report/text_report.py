@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from cifar10 import errors
 from cifar10.report.metrics import ClassMetrics
 
 
@@ -20,7 +21,7 @@ def full_report(result):
             confusion_matrix(metrics, class_names),
             f'Calibration: expected error {calibration.expected_calibration_error:.3f} ({len(calibration.counts)} bins), '
             f'mean confidence {metrics.confidences.mean():.3f}, accuracy {metrics.accuracy:.3f}',
-            mistakes(result.mistakes[:10], class_names),
+            mistakes(result.mistakes[:10], class_names, result.image_files),
         ]
     )
 
@@ -97,12 +98,14 @@ def _frequent_confusions(metrics, class_names):
     )
 
 
-def mistakes(found, class_names):
-    """Return a title and one line per Mistake: predicted class, probability, label."""
+def mistakes(found, class_names, image_files):
+    """Return a title and one line per Mistake: image file, predicted class, probability, label."""
+    files = {i: f' ({errors.escape_unprintable(name)})' for i, name in image_files.items()}
     return '\n'.join(
         ['The most confident mistakes:' if found else 'No mistakes']
         + [
-            f'  example {mistake.index}: predicted {class_names[mistake.predicted_class]} ({mistake.probability:.2f}), '
+            f'  example {mistake.index}{files.get(mistake.index, "")}: '
+            f'predicted {class_names[mistake.predicted_class]} ({mistake.probability:.2f}), '
             f'label {class_names[mistake.label]}'
             for mistake in found
         ]
@@ -130,16 +133,18 @@ def markdown_table(header, rows):
     return '\n'.join(f'| {" | ".join(cells)} |' for cells in escaped)
 
 
-def predictions_csv(metrics, class_names):
+def predictions_csv(result):
     """Return CSV with one row per example: index (from 0), label (class number), probabilities.
 
-    The header names each column of probabilities by its class.
+    The header names each column of probabilities by its class. If the image files of a
+    metrics.Result are known, a column `file` follows the index.
     """
-    text = io.StringIO()
+    metrics, image_files, text = result.metrics, result.image_files, io.StringIO()
     writer = csv.writer(text, lineterminator='\n')
-    writer.writerow(['index', 'label'] + class_names)
+    writer.writerow(['index', *(['file'] if image_files else []), 'label', *result.class_names])
     for index, (label, row) in enumerate(zip(metrics.labels, metrics.log_probabilities)):
+        names = [image_files.get(index)] if image_files else []
         # 7 digits: relative error at most 5e-7
         probabilities = np.exp(row.astype(np.float64))
-        writer.writerow([index, label] + [f'{probability:.7g}' for probability in probabilities])
+        writer.writerow([index, *names, label, *(f'{value:.7g}' for value in probabilities)])
     return text.getvalue()

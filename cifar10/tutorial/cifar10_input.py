@@ -74,8 +74,8 @@ def distorted_inputs(
     num_examples = min(
         num_examples or NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, input_lib.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
     )
-    split = dataset.read(data_dir).train
-    # Accept any label, because own networks have any number of classes.
+    # Accept any label and class names, because own networks have any number of classes.
+    split = dataset.read(data_dir, with_class_names=False).train
     verification.verify(split._replace(num_classes=256 ** len(split.label_weights)))
     print(
         f'Filling queue with {int(num_examples * input_lib.MIN_FRACTION_OF_EXAMPLES_IN_QUEUE)} CIFAR images before starting to '
@@ -118,7 +118,7 @@ def inputs(
       UserError: a file is missing or malformed, or the images are smaller than `image_size`.
     """
     image_size = _checked_size(image_size)
-    found = dataset.read(data_dir)
+    found = dataset.read(data_dir, with_class_names=False)
     split = found.test if eval_data else found.train
     verification.verify(split._replace(num_classes=256 ** len(split.label_weights)))
     labels, images = input_lib.undistorted_records(split, batch_size, num_epochs)

@@ -1,5 +1,6 @@
 """Conversion of folders of images: splits, labels, files."""
 
+import csv
 import hashlib
 import json
 import os
@@ -8,7 +9,7 @@ import numpy as np
 from PIL import Image
 import pytest
 
-from cifar10.data import conversion, dataset, verification
+from cifar10.data import conversion, dataset, dataset_writer, verification
 from cifar10.data.conversion import convert
 from tests.helpers import messages, oracle, pictures
 
@@ -213,6 +214,28 @@ def test_damaged_files_are_left_out(tmp_path):
     assert convert(top, str(tmp_path / 'out'), 2, print) == 2
     found = dataset.read(str(tmp_path / 'out'))
     assert verification.verify(found.train) + verification.verify(found.test) == 6
+
+
+def test_the_image_file_of_each_example_is_known(tmp_path):
+    """Also after `holdout`. A damaged file has no example."""
+    top = pictures.write(tmp_path / 'photos', ['a,b', 'c "d"'], 20)
+    os.rename(os.path.join(top, 'a,b', '7.png'), os.path.join(top, 'a,b', 'new\nline.png'))
+    _damage(top, 'a,b/3.png')
+    convert(top, str(tmp_path / 'out'), 2, print, 0.25)
+    dataset_writer.hold_out(dataset.read(str(tmp_path / 'out')), str(tmp_path / 'held'), 6, 0)
+    for directory, counts in [('out', [29, 10]), ('held', [23, 6])]:
+        found = dataset.read(str(tmp_path / directory))
+        for split, count, name in zip(found.splits, counts, ['train', 'test']):
+            labels, images = oracle.read_records(split.paths)
+            with open(str(tmp_path / directory / f'{name}_images.csv'), newline='') as file:
+                header, *rows = csv.reader(file)
+            assert header == ['index', 'file', 'class'] and len(rows) == len(labels) == count
+            for i, (index, image_file, class_name) in enumerate(rows):
+                assert int(index) == i and class_name == found.class_names[labels[i]]
+                assert image_file.startswith(class_name + '/')
+                picture = np.asarray(Image.open(os.path.join(top, image_file)))
+                np.testing.assert_array_equal(images[i], picture)
+            assert split.image_files() == {int(row[0]): row[1] for row in rows}
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import numpy as np
 from PIL import Image
 import pytest
 
-from cifar10.data import dataset, dataset_info
-from tests.helpers import oracle, programs
+from cifar10.data import conversion, dataset, dataset_info
+from tests.helpers import oracle, pictures, programs
 
 
 def _figures(text):
@@ -60,6 +60,23 @@ def test_images_in_both_parts(own_data_dir, monkeypatch):
         f'  test_batch.bin:7 ({names[tested[7, 0]]}) is data_batch_2.bin:5 ({names[rows[1][5, 0]]})'
         in report
     )
+
+
+def test_the_image_files_of_images_in_both_parts(tmp_path):
+    """The names are those of `convert`, with the folder of the split."""
+    for split_name, seed in [('train', 0), ('test', 1)]:
+        for i, class_name in enumerate(['a', 'b']):
+            folder = tmp_path / 'photos' / split_name / class_name
+            folder.mkdir(parents=True)
+            pictures.noise(32, 32, seed=10 * i).save(str(folder / 'same.png'))
+            pictures.noise(32, 32, seed=10 * i + seed + 1).save(str(folder / 'other.png'))
+    conversion.convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), 2, print)
+    lines = dataset_info.describe(dataset.read(str(tmp_path / 'out'))).splitlines()
+    assert 'Test images that are also training images: 2' in lines
+    assert sorted(lines[-2:]) == [
+        '  test/a/same.png (a) is train/a/same.png (a)',
+        '  test/b/same.png (b) is train/b/same.png (b)',
+    ]
 
 
 def test_many_images_in_both_parts(own_data_dir):

@@ -109,7 +109,7 @@ def _set(key, value):
         (_set(b'labels', [0] * 39), 'labels is not a list of 40 labels'),
         (_set(b'labels', bytes(40)), 'labels is not a list of 40 labels'),
         (_set(b'labels', [10] + [0] * 39), 'labels has labels that are not 0 to 9'),
-        (_set(b'labels', [[0]] * 40), 'labels has labels that are not 0 to 9'),
+        (_set(b'labels', [[0]] * 40), 'labels is not a list of 40 labels'),
         (_set(b'labels', [-1] + [0] * 39), 'labels has labels that are not 0 to 9'),
         (_set(b'more', {1, 2}), 'it names (__builtin__|builtins).set, which'),
     ],
@@ -117,7 +117,7 @@ def _set(key, value):
 def test_a_batch_with_other_content(directory, rewrite, tmp_path, change, reason):
     rewrite(change)
     with messages.raises(
-        rf'^{directory} is damaged \({BATCH}: {reason}.*\): delete it or replace it by a good copy$'
+        rf'^{directory} is damaged \({BATCH}: {reason}.*\): delete it or replace it by a good copy, or '
     ):
         preparation.convert(catalog.CIFAR10, directory, str(tmp_path / 'out'), print)
     assert not (tmp_path / 'out').exists()
@@ -134,7 +134,8 @@ def test_a_file_that_is_no_such_pickle(directory, tmp_path, content):
 def test_a_file_that_is_missing_or_cannot_be_read(directory, tmp_path):
     path = os.path.join(directory, BATCH)
     os.remove(path)
-    with messages.raises(f'^{path} is missing: delete it or replace it by a good copy$'):
+    remedy = f'or use `cifar10_dataset.py convert {directory} OUT` if it is own data'
+    with messages.raises(f'^{path} is missing: delete it or replace it by a good copy, {remedy}$'):
         preparation.convert(catalog.CIFAR10, directory, str(tmp_path / 'out'), print)
     os.mkdir(path)
     with messages.raises(rf'^{path} cannot be read \(Is a directory\): delete it'):
@@ -170,5 +171,6 @@ def test_flags_for_folders_of_images_are_refused(directory, tmp_path, word):
     args = ['convert', str(directory), str(tmp_path / 'out'), word]
     status, _, stderr = programs.call('cifar10_dataset', *args)
     assert (
-        status == 1 and f' has no effect, because {directory} is CIFAR-10: leave it out' in stderr
+        status == 1
+        and f' has no effect, because {directory} has test images: leave it out' in stderr
     )

@@ -1,8 +1,10 @@
 """Tables of an evaluation as text, and predictions as CSV."""
 
 import csv
+import io
 
 import numpy as np
+import pytest
 
 from cifar10.evaluation import Result
 from cifar10.report import text_report
@@ -66,16 +68,18 @@ def test_whole():
     """All probabilities are 0.9; 55 % are correct. The report has ten mistakes."""
     found = [Mistake(123, None, 1, 2, 0.981)] + 10 * [Mistake(7, None, 0, 1, 0.5)]
     names = ['bird', 'dog', 'cat']
-    report = text_report.full_report(Result(1, 1, SCORES, found, names, {}))
-    assert report.splitlines()[-12:-9] == [
+    image_files = {7: 'bird/a\nb.jpg', 8: 'cat/c.jpg'}
+    report = text_report.full_report(Result(1, 1, SCORES, found, names, {}, image_files))
+    assert report.splitlines()[-12:-8] == [
         'Calibration: expected error 0.350 (15 bins), mean confidence 0.900, accuracy 0.550',
         'The most confident mistakes:',
         '  example 123: predicted cat (0.98), label dog',
+        r'  example 7 (bird/a\nb.jpg): predicted dog (0.50), label bird',
     ]
     assert report.startswith(
         text_report.classification_report(SCORES, names) + '\nConfusion matrix'
     )
-    assert text_report.mistakes([], names) == 'No mistakes'
+    assert text_report.mistakes([], names, {}) == 'No mistakes'
 
 
 def test_markdown_table():
@@ -83,13 +87,16 @@ def test_markdown_table():
     assert table.splitlines() == ['|  | runs |', '| --- | --- |', r'| a\|b | 1 |', '| c |  |']
 
 
-def test_predictions():
+@pytest.mark.parametrize('image_files', [{}, {i: f'a,b/{i}\n.png' for i in range(50)}])
+def test_predictions(image_files):
     """Names with separators of CSV; float32 to a relative error of 1e-6."""
     metrics, names = scored.metrics(50, 4), ['a,b', 'say "c"', '猫', 'd']
     metrics.log_probabilities[0, :2] = -80, -np.inf
-    content = text_report.predictions_csv(metrics, names)
-    assert '\r' not in content and content.count('\n') == 51
-    header, *rows = list(csv.reader(content.splitlines()))
+    content = text_report.predictions_csv(Result(1, 1, metrics, [], names, {}, image_files))
+    assert '\r' not in content
+    header, *rows = list(csv.reader(io.StringIO(content)))
+    if image_files:
+        assert [row.pop(1) for row in [header, *rows]] == ['file', *image_files.values()]
     assert header == ['index', 'label'] + names
     found = np.array(rows, np.float64)
     np.testing.assert_array_equal(found[:, :2].T, [np.arange(50), metrics.labels])

@@ -1,5 +1,6 @@
 """Own images: conversion, training, evaluation."""
 
+import csv
 import os
 import pathlib
 import signal
@@ -98,12 +99,17 @@ def test_two_classes_from_folders(tmp_path):
     assert conversion.convert(top, out, 2, print) == 0
     train = [f'--train_dir={run}', '--recipe=fast', '--max_steps=1', '--eval_every=0']
     evaluate = ['--checkpoint_dir=' + run, '--eval_dir=' + run + '_eval', '--run_once']
+    evaluate += [f'--predictions_file={tmp_path / "predictions.csv"}']
     for script, args, told in [
         ('cifar10_train', train, [f'Data: 72 examples of cat, dog in {out}', '1066754 parameters']),
         ('cifar10_eval', evaluate + ['--num_views=10'], [' of 8, 10 views, step 1)']),
     ]:
         status, stdout, stderr = programs.call(script, '--data_dir=' + out, *args)
         assert (status, stderr) == (0, '') and all(part in stdout for part in told)
+    with open(str(tmp_path / 'predictions.csv'), newline='') as file:
+        predictions = list(csv.DictReader(file))
+    test_files = dataset.read(out).test.image_files()
+    assert [row['file'] for row in predictions] == list(test_files.values())
     other = str(tmp_path / 'other')
     conversion.convert(pictures.write(tmp_path / 'more', ['cat', 'horse'], 10), other, 2, print)
     for script, args in [('cifar10_train', train), ('cifar10_eval', evaluate)]:
