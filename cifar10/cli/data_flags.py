@@ -108,6 +108,8 @@ def check_directories_differ(name, *others):
     """Raise UserError if --NAME is the directory of another flag."""
     for other in others:
         path = data_dir(FLAGS.dataset) if other == 'data_dir' else FLAGS[other].value
+        if other == 'init_checkpoint' and not os.path.isdir(path):
+            path = os.path.dirname(path)
         if other == 'checkpoint_dir' and FLAGS.checkpoint not in ('latest', 'best'):
             other, path = 'checkpoint', os.path.dirname(os.path.abspath(FLAGS.checkpoint))
         if os.path.realpath(FLAGS[name].value) == os.path.realpath(path):

@@ -39,6 +39,13 @@ def define():
     define_run()
     define_hparams()
     define_threads()
+    data_flags.define_directory(
+        'init_checkpoint',
+        None,
+        'Start a new run from the weights in this checkpoint, or in the newest one of this directory: all '
+        'variables of the network whose shapes fit. A resumed run ignores the flag.',
+        directories.check_no_wildcards,
+    )
     flags.DEFINE_boolean(
         'fresh', False, 'Move an existing run to TRAIN_DIR.DATE-TIME and start a new one.'
     )
@@ -184,6 +191,8 @@ def check_run():
 def check():
     """Raise UserError if flags of `define` contradict each other or have no effect."""
     check_run()
+    if FLAGS.init_checkpoint:
+        data_flags.check_directories_differ('train_dir', 'init_checkpoint')
     hparams_from_flags()
     for name in ('keep_best', 'target_precision'):
         if FLAGS[name].value and FLAGS.eval_every == 0:

@@ -6,15 +6,17 @@ A trainer prints the plan at the start and writes it for TensorBoard.
 import contextlib
 import dataclasses
 import math
+import os
 
 from absl import flags
+import tensorflow.compat.v1 as tf
 
-from cifar10 import optimizer, placement
+from cifar10 import model, optimizer, placement
 from cifar10.cli import data_flags, program, training_flags
-from cifar10.config import CLASSIC
+from cifar10.config import CLASSIC, DEPTH, IMAGE_SIZE
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint, run, run_record
+from cifar10.runs import checkpoint, initial_weights, run, run_record
 from cifar10.system import machine
 from cifar10.training import Job
 
@@ -108,19 +110,34 @@ def start_run(job, cluster_line=None):
     with run.open_run(FLAGS.train_dir, job.record, FLAGS.fresh) as opened:
         for note in opened.notes:
             print(note)
-        opened.plan = print_plan(job, opened.saved_step, cluster_line)
+        weights_line = _read_initial_weights(job, opened) if FLAGS.init_checkpoint else None
+        opened.plan = print_plan(job, opened.saved_step, cluster_line, weights_line)
         yield opened
 
 
-def print_plan(job, first_step, cluster_line=None):
+def _read_initial_weights(job, run):
+    """Read --init_checkpoint for a new run; return the line of the plan about it."""
+    if run.resumed:
+        return 'Initial weights: those of the resumed run, not of --init_checkpoint'
+    with tf.Graph().as_default():
+        model.inference(tf.zeros([1, IMAGE_SIZE, IMAGE_SIZE, DEPTH]), job.dataset.num_classes)
+        weights = initial_weights.read(FLAGS.init_checkpoint, tf.trainable_variables())
+    run.initial_weights = weights
+    path = os.path.abspath(weights.path)
+    run.record = dataclasses.replace(run.record, init_checkpoint=path)
+    return f'Initial weights: {", ".join(weights.names)} from {path}; new: {", ".join(weights.new_variables) or "none"}'
+
+
+def print_plan(job, first_step, cluster_line=None, weights_line=None):
     """Print the plan, and return its lines.
 
     Args:
       job: a Job.
       first_step: the global step at which training starts.
       cluster_line: for a worker of a cluster, the line of `describe_cluster`.
+      weights_line: with --init_checkpoint, the line about the initial weights.
     """
-    lines = [cluster_line] if cluster_line else []
+    lines = [line for line in (cluster_line, weights_line) if line]
     lines += _plan_lines(job, first_step, not cluster_line)
     print('\n'.join(lines))
     return lines

@@ -17,7 +17,7 @@ CHECKPOINT_STATE_FILE = 'checkpoint'  # list written by a tf.train.Saver
 _INDEX = re.compile(r'(model\.ckpt-(\d+))\.index')
 _BEST = re.compile(r'(best\.ckpt-\d+)\..*')
 _CHECKPOINT_FILE = re.compile(r'\.(index|meta|data-\d+-of-\d+)$')
-_AVERAGE_SUFFIX = '/ExponentialMovingAverage'
+AVERAGE_SUFFIX = '/ExponentialMovingAverage'
 
 
 class Checkpoint(NamedTuple):
@@ -256,8 +256,8 @@ def variable_suffix(ckpt):
 
     Without moving averages, the suffix is '', and there is a note.
     """
-    if any(name.endswith(_AVERAGE_SUFFIX) for name in ckpt.values):
-        return _AVERAGE_SUFFIX, []
+    if any(name.endswith(AVERAGE_SUFFIX) for name in ckpt.values):
+        return AVERAGE_SUFFIX, []
     return '', [f'{ckpt.path} has no moving averages: using the weights']
 
 

@@ -26,9 +26,10 @@ class Run:
       resumed: the Checkpoint from which training resumes; None for a new run.
       notes: lines for the user about the start.
       plan: the lines of the plan for TensorBoard's Text tab, or None.
+      initial_weights: the InitialWeights of a new run; None for random ones.
     """
 
-    plan = None
+    plan = initial_weights = None
 
     def __init__(self, lock, directory, record, resumed, notes):
         """Create the run in a directory with this directories.Lock."""
@@ -64,6 +65,8 @@ class Run:
     def restored_path(self, saver):
         """Return the path of the checkpoint to restore, or None; let the saver delete old ones.
 
+        A new run gets its initial weights, if any.
+
         Args:
           saver: the tf.train.Saver of the variables of the default graph.
 
@@ -72,6 +75,8 @@ class Run:
         """
         resumed = self.resumed
         if not resumed:
+            if self.initial_weights:
+                self.initial_weights.set_initializers()
             return None
         checkpoint.check_fits(resumed, {v.op.name: v for v in tf.global_variables()})
         # Otherwise the saver would keep the earlier checkpoints forever.

@@ -46,6 +46,7 @@ class RunRecord:
     class_names: Optional[List[str]] = None
     data_checksum: Optional[str] = None  # of the training files
     dataset: Optional[str] = None  # 'cifar10', 'cifar100' or 'synthetic'
+    init_checkpoint: Optional[str] = None  # from which the run started
     last_step: float = math.inf
     seed: Optional[int] = None
     deterministic: bool = False
@@ -151,8 +152,8 @@ def check_resumable(directory, record):
       record: a RunRecord.
 
     Returns:
-      `record`, with the best checkpoint of the run on disk; notes for the user about changed
-      values.
+      `record`, with the best and the initial checkpoint of the run on disk; notes for the user
+      about changed values.
 
     Raises:
       UserError: the classes, recipe, optimizer, training files or (for schedules in epochs) number
@@ -181,7 +182,10 @@ def check_resumable(directory, record):
         )
     if record.deterministic:
         _check_reproducible(directory, recorded, new)
-    unused = {'last_step', 'best', 'dataset', *_CAUSES} - {'batch_size', 'batches_per_step'}
+    unused = {'last_step', 'best', 'dataset', 'init_checkpoint', *_CAUSES} - {
+        'batch_size',
+        'batches_per_step',
+    }
     if found.deterministic:
         unused -= {'seed', 'deterministic'}  # Else the run is not reproducible.
     changed = [
@@ -196,7 +200,8 @@ def check_resumable(directory, record):
         f'The run in {directory} is resumed with different hyperparameters: {", ".join(changed)}. The learning rate '
         'is that of a run with these values from its first step'
     )
-    return dataclasses.replace(record, best=found.best), [note] if changed else []
+    record = dataclasses.replace(record, best=found.best, init_checkpoint=found.init_checkpoint)
+    return record, [note] if changed else []
 
 
 def _check_reproducible(directory, recorded, new):

@@ -20,7 +20,7 @@ FILES = {
     'tflite_file',
 }
 ENDINGS = {'contact_sheet_file': '.PNG'}  # required file extensions
-CHECKPOINTS = {'train_dir', 'checkpoint_dir', 'checkpoint'}
+CHECKPOINTS = {'train_dir', 'checkpoint_dir', 'checkpoint', 'init_checkpoint'}
 
 
 # cifar10_run.py passes the flags to its program.

@@ -49,7 +49,9 @@ def test_the_file_and_its_fault_are_named(own_data_dir, change, fault):
     verification.verify(dataset.read(own_data_dir).train)
     with open(path, 'wb') as damaged:
         damaged.write(change(content))
-    with messages.raises(f'^{path} .*{fault}: replace it with a good copy(; if the files are own data, .*)?$'):
+    with messages.raises(
+        f'^{path} .*{fault}: replace it with a good copy(; if the files are own data, .*)?$'
+    ):
         verification.verify(dataset.read(own_data_dir).train)
 
 
