@@ -29,7 +29,6 @@ from cifar10.cli import data_flags, program
 # isort: split
 from absl import flags
 
-from cifar10 import errors
 from cifar10.data import (
     copies,
     dataset,
@@ -109,7 +108,7 @@ def convert_files(published, source, out):
         if os.path.isfile(source):
             raise
         own_files.convert(published, source, out, data_flags.show, FLAGS.test_fraction, FLAGS.seed)
-        errors.warn(
+        data_flags.show(
             f'{source} is not {published.name} ({error.cause}): its own classes and files are converted'
         )
 

@@ -16,7 +16,12 @@ from cifar10.data import synthetic
 from tests.helpers import data_sets, pages, pictures, programs
 from tests.helpers.forks import DEADLINE_SECS, ROOT
 
-RUN = ['README.md', 'own_images.md', 'use_the_model.md']  # pages whose commands are run
+RUN = [
+    'README.md',
+    'own_images.md',
+    'fine_tuning.md',
+    'use_the_model.md',
+]  # pages whose commands are run
 # Commands that are not run: a pattern of `PAGE: COMMAND`.
 NOT_RUN = [
     r': python3 -m venv venv$',
@@ -180,6 +185,9 @@ def _make_checkout(directory):
     synthetic.maybe_write(str(directory / 'cifar10_synthetic'), records_per_file=100)
     (directory / 'my_program.py').write_text(PROGRAM)
     pictures.write(directory / 'my_photos', ['cats', 'dogs'], 10)
+    (directory / 'my_files').mkdir()
+    np.zeros([20, 3073], np.uint8).tofile(str(directory / 'my_files' / 'data_batch_1.bin'))
+    (directory / 'my_files' / 'batches.meta.txt').write_text('cats\ndogs\n')
     for name in ('cat.jpg', 'holiday.png'):
         pictures.smooth(150, 200).save(str(directory / name))
     np.save(str(directory / 'images.npy'), np.zeros([2, 32, 32, 3], np.float32))

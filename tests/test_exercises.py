@@ -1,15 +1,13 @@
 """docs/exercises.md: its numbers, changes and programs."""
 
 import filecmp
-import os
 import re
-import shutil
 import types
 
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tests.helpers import pages, programs
+from tests.helpers import checkouts, pages, programs
 from tests.helpers.forks import ROOT
 
 PAGE = pages.read('exercises.md')
@@ -20,8 +18,7 @@ TRAINING = '--deterministic --seed=1 --batch_size=8 --max_steps=2 --eval_every=0
 
 def _num_parameters(*replacements):
     """Return the number of parameters of cifar10/model.py after replacements in its text."""
-    with open(os.path.join(ROOT, 'cifar10', 'model.py'), encoding='utf-8') as opened:
-        source = _replace(opened.read(), replacements)
+    source = checkouts.replace(checkouts.read_module('model.py'), replacements)
     model = types.ModuleType('model')
     exec(source, model.__dict__)
     with tf.Graph().as_default():
@@ -29,27 +26,9 @@ def _num_parameters(*replacements):
         return sum(variable.shape.num_elements() for variable in tf.trainable_variables())
 
 
-def _replace(text, replacements):
-    """Replace patterns, each of which occurs once."""
-    for old, new in replacements:
-        text, count = re.subn(old, lambda match, new=new: new, text)
-        assert count == 1, old
-    return text
-
-
-def _checkout(directory, changes):
-    """Copy the checkout, with replacements in files of the package; return the directory."""
-    for name in ('cifar10', 'scripts'):
-        shutil.copytree(os.path.join(ROOT, name), str(directory / name))
-    for name, replacements in changes.items():
-        path = directory / 'cifar10' / name
-        path.write_text(_replace(path.read_text(), replacements))
-    return str(directory)
-
-
 def _run_program(directory, text):
     """Run a program of the page in a copy of the checkout; return its standard output."""
-    checkout = _checkout(directory, {})
+    checkout = checkouts.copy(directory, {})
     (directory / 'scripts' / 'exercise.py').write_text(text)
     status, stdout, stderr = programs.run('exercise', checkout=checkout)
     assert status == 0, stderr
@@ -70,7 +49,7 @@ def test_networks(replacements):
 
 @pytest.mark.slow
 def test_the_sum_with_half_of_the_learning_rate_is_the_average(tmp_path, data_dir):
-    checkout = _checkout(tmp_path, {'multi_gpu.py': [(r' / len\(gradients\)', '')]})
+    checkout = checkouts.copy(tmp_path, {'multi_gpu.py': [(r' / len\(gradients\)', '')]})
     for name, place, rate in [('a', ROOT, 0.1), ('b', checkout, 0.05)]:
         arguments = ['--num_gpus=2', f'--data_dir={data_dir}', f'--train_dir={tmp_path / name}']
         arguments += [f'--initial_learning_rate={rate}', *TRAINING]
@@ -86,7 +65,7 @@ def test_a_new_hyperparameter(tmp_path, data_dir):
         'config.py': [(r'(?<=\n)(?=    crop_range: )', CLIP_NORM_FIELD)],
         'optimizer.py': [(r'(?<=\n)(?=    with .*\n        step = )', CLIP_NORM_CODE)],
     }
-    checkout = _checkout(tmp_path, changes)
+    checkout = checkouts.copy(tmp_path, changes)
     arguments = [f'--data_dir={data_dir}', f'--train_dir={tmp_path / "run"}', *TRAINING]
     status, stdout, stderr = programs.run(
         'cifar10_train', *arguments, '--clip_norm=1', checkout=checkout
@@ -105,7 +84,7 @@ def test_a_queue_that_nobody_fills(tmp_path):
     text = QUEUE.replace('/tmp/exercise_6', str(tmp_path / 'data'))
     assert re.search(r'^\[(\d ?){8}\]$', _run_program(tmp_path / 'filled', text), re.MULTILINE)
     (config,) = re.findall(r'`(tf\.Session\(config=.*?)`', PAGE)
-    empty = _replace(
+    empty = checkouts.replace(
         text,
         [
             (r'tf\.Session\(\)', config.replace('5000', '200')),
@@ -131,7 +110,9 @@ def test_count_the_test_images(tmp_path, data_dir, runs):
         '    try:\n        while True:\n            correct.extend(session.run(top_k_op))\n'
         '    except tf.errors.OutOfRangeError:\n        pass\n'
     )
-    exact = _replace(text, [('_size=16', '_size=16, num_epochs=1'), (r' +for _.*\n.*\n', loop)])
+    exact = checkouts.replace(
+        text, [('_size=16', '_size=16, num_epochs=1'), (r' +for _.*\n.*\n', loop)]
+    )
     (line,) = re.findall(r'^\d+ of 50$', _run_program(tmp_path / 'exact', exact), re.MULTILINE)
     arguments = [f'--checkpoint_dir={runs / "fast"}', f'--eval_dir={tmp_path / "eval"}']
     stdout = programs.succeed('cifar10_eval', f'--data_dir={data_dir}', '--run_once', *arguments)
