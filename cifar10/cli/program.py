@@ -133,10 +133,10 @@ def start(name, define_flags, check=None, arguments=None, hint='', needs_tensorf
         words = _parse(sys.argv, arguments, hint)
         if check:
             check()
+        if needs_tensorflow is True or needs_tensorflow and words[0] in needs_tensorflow:
+            startup.import_tensorflow()
     except errors.UserError as error:
         _fail(1, _error_line(error))
-    if needs_tensorflow is True or needs_tensorflow and words[0] in needs_tensorflow:
-        startup.import_tensorflow()
     return words
 
 

@@ -1,4 +1,4 @@
-"""Start of the scripts: missing packages, closed pipes, a quiet import of TensorFlow."""
+"""Start of the scripts: missing packages, closed pipes, TensorFlow without its messages."""
 
 import contextlib
 import errno
@@ -9,6 +9,7 @@ import os
 import sys
 import tempfile
 
+from cifar10.errors import UserError
 from cifar10.system import signals
 
 
@@ -23,27 +24,45 @@ def check_packages():
 
 
 def import_tensorflow():
-    """Import TensorFlow, without messages unless TF_CPP_MIN_LOG_LEVEL is 0 or 1."""
+    """Import TensorFlow, without messages unless TF_CPP_MIN_LOG_LEVEL is 0 or 1.
+
+    Raises:
+      UserError: there is no usable temporary directory.
+    """
+    try:
+        tempfile.gettempdir()  # The import of TensorFlow, too, fails without this directory.
+    except FileNotFoundError as error:
+        raise UserError(error.strerror, 'set TMPDIR to a writable directory')
     # Level 3 also hides errors. Important errors are Python exceptions too.
-    is_quiet = os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3') not in ('0', '1')
+    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
     # Garbage collection takes a sixth of the import time, and finds no garbage.
     gc.disable()
-    with _capture_stderr() if is_quiet else contextlib.nullcontext():
+    # Up to version 2.21, TensorFlow prints some messages before it reads the variable.
+    with captured_stderr():
         import tensorflow.compat.v1  # noqa: F401
     gc.freeze()
     gc.enable()
 
 
 @contextlib.contextmanager
-def _capture_stderr():
-    """Redirect stderr to a temporary file; print the file if the block fails."""
-    # Up to version 2.21, TensorFlow prints some messages before it reads the variable.
+def captured_stderr():
+    """Redirect stderr to a temporary file; yield a list, which gets the lines after the block.
+
+    If the block fails, the lines are printed. If TF_CPP_MIN_LOG_LEVEL is 0 or 1, as for bug
+    reports, nothing is redirected.
+    """
+    lines = []
+    if os.environ.get('TF_CPP_MIN_LOG_LEVEL', '0') in ('0', '1'):
+        yield lines
+        return
     stderr = os.dup(2)
     signals.stderr_fd = stderr
     with tempfile.TemporaryFile() as messages:
         os.dup2(messages.fileno(), 2)
         try:
-            yield
+            yield lines
+            messages.seek(0)
+            lines += messages.read().decode(errors='replace').splitlines()
         except BaseException:
             messages.seek(0)
             os.write(stderr, messages.read())

@@ -44,7 +44,7 @@ def activate(package_modules=False):
         working directory.
 
     Raises:
-      UserError: TensorFlow was imported before.
+      UserError: TensorFlow was imported before, or there is no usable temporary directory.
     """
     active = sys.modules.get('cifar10.tf1.tensorflow_1')
     if 'tensorflow' in sys.modules and not active:
@@ -52,12 +52,13 @@ def activate(package_modules=False):
             'TensorFlow has already been imported',
             'restart the kernel, and run %load_ext cifar10.tutorial in the first cell',
         )
+    if not active:
+        startup.import_tensorflow()
     shell = 'IPython' in sys.modules and sys.modules['IPython'].get_ipython()
     if shell:
         shell.set_custom_exc((Exception, KeyboardInterrupt), _show_error)
     if active and active.is_installed():
         return
-    startup.import_tensorflow()
     from cifar10.tf1 import modules, sessions, tensorflow_1
 
     if shell:
