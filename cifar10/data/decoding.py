@@ -1,6 +1,6 @@
 """Parallel decoding of image files to 32 x 32 images.
 
-Pillow reads the EXIF header, TensorFlow decodes.
+Pillow reads the orientation, TensorFlow decodes.
 """
 
 import concurrent.futures
@@ -20,7 +20,14 @@ _CHUNK_FILES = 256
 MAX_BYTES = 1 << 28  # per file
 _HEADER_BYTES = 1 << 16  # read first, to detect the file type
 _ORIENTATION = 0x0112  # EXIF tag (CIPA DC-008)
-_MAGIC_BYTES = _JPEG, *_ = b'\xff\xd8\xff', b'\x89PNG\r\n\x1a\n', b'GIF8', b'BM'
+# First bytes of each file type; bytes in front of the EXIF or XMP data in which Pillow finds an
+# orientation. Texts in PNG files can be compressed, but not their names.
+_METADATA = {
+    b'\xff\xd8\xff': (b'Exif\0', b'tiff:Orientation'),
+    b'\x89PNG\r\n\x1a\n': (b'eXIf', b'exif\0', b'XML:com.adobe.xmp'),
+    b'GIF8': (),
+    b'BM': (),
+}
 
 
 class DecodedImages(NamedTuple):
@@ -34,7 +41,7 @@ class DecodedImages(NamedTuple):
 def decode(paths, num_threads, read_file=None):
     """Decode JPEG, PNG, GIF (first image) and BMP (24 bits) files with `decode_and_resize`.
 
-    The file extension is ignored. The EXIF orientation is applied.
+    The file extension is ignored. The orientation is applied, as by Pillow's `exif_transpose`.
 
     Args:
       paths: paths of the files.
@@ -93,7 +100,7 @@ def _rotate(image, orientation):
 
 
 def read(path):
-    """Return the bytes of an image file, and its EXIF orientation, 1 if it has none.
+    """Return the bytes of an image file, and its orientation (EXIF), 1 if it has none.
 
     Raises:
       UserError: the file type is not supported.
@@ -106,7 +113,8 @@ def read(path):
 def read_stream(stream):
     """Return the same as `read`, from an open binary file."""
     content = stream.read(_HEADER_BYTES)
-    if not content.startswith(_MAGIC_BYTES):
+    metadata = [names for start, names in _METADATA.items() if content.startswith(start)]
+    if not metadata:
         raise UserError('it is not a JPEG, PNG, GIF or BMP file')
     if len(content) == _HEADER_BYTES:  # stream.read allocates MAX_BYTES, which takes long.
         content += stream.read(MAX_BYTES)
@@ -114,12 +122,10 @@ def read_stream(stream):
         raise UserError(f'it is larger than {MAX_BYTES >> 20} MB')
     if content.startswith(b'BM') and content[28:30] != b'\x18\0':
         raise UserError('it is a BMP file without 24 bits per pixel', 'save it as PNG')
-    if content.startswith(_JPEG) and b'\xff\xda' not in content:  # libjpeg would write to stderr.
-        raise UserError('it is a JPEG file that ends before the image')
     orientation = 1
-    # Only EXIF data needs Pillow, which is slower than the decoder for small files.
-    if content.startswith(_JPEG) and b'Exif\0\0' in content:
-        with contextlib.suppress(Exception):  # the EXIF data are damaged
+    # Only metadata need Pillow, which is slower than the decoder for small files.
+    if any(name in content for name in metadata[0]):
+        with contextlib.suppress(Exception):  # damaged metadata, or no orientation
             image = _import_pillow().open(io.BytesIO(content))
             orientation = image.getexif()[_ORIENTATION]
     return content, orientation
@@ -131,7 +137,7 @@ def _import_pillow():
         from PIL import Image
     except ImportError:
         raise UserError('Reading image files needs Pillow', 'pip install Pillow')
-    Image.MAX_IMAGE_PIXELS = None  # no warning, because Pillow does not decode
+    Image.MAX_IMAGE_PIXELS = None  # no warning, because TensorFlow decodes
     return Image
 
 

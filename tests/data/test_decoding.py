@@ -9,7 +9,15 @@ import pytest
 
 from cifar10.data import decoding
 from tests.helpers import messages, pictures
-from tests.helpers.image_files import DAMAGED, SCALED, SMALL, decode, photograph
+from tests.helpers.image_files import (
+    DAMAGED,
+    SCALED,
+    SMALL,
+    decode,
+    oriented_files,
+    oriented_png_files,
+    photograph,
+)
 from tests.helpers.pictures import encoded
 
 
@@ -39,6 +47,31 @@ def test_the_orientation_of_a_photograph(tmp_path):
         assert np.abs(image - pictures.expected(content)).max() <= 5
     assert all(np.abs(image - images[1]).max() > 20 for image in images[2:9])
     np.testing.assert_array_equal(images[[0, 9]], images[[1, 1]])  # no such orientations
+
+
+@pytest.mark.parametrize('orientation', range(1, 9))
+def test_the_orientation_in_all_metadata(tmp_path, orientation):
+    contents = oriented_files(orientation)
+    for content, image in zip(contents.values(), decode(tmp_path, contents).images):
+        most = 5 if content.startswith(b'\xff\xd8') else 0
+        assert np.abs(image - pictures.expected(content).astype(int)).max() <= most
+
+
+def test_all_kinds_of_png_metadata_turn_the_image(tmp_path):
+    """The orientation 6 needs a quarter turn clockwise."""
+    expected = np.rot90(pictures.expected(SMALL['png']), -1, axes=(1, 2))
+    for image in decode(tmp_path, oriented_png_files(6)).images:
+        np.testing.assert_array_equal(image, expected)
+
+
+def test_files_without_metadata_do_not_need_pillow(tmp_path, monkeypatch):
+    """Pillow takes longer than the decoder."""
+    opened = []
+    monkeypatch.setattr(Image, 'open', opened.append)
+    decode(tmp_path, SMALL)
+    assert not opened
+    decode(tmp_path, {'photo': photograph(6)})
+    assert len(opened) == 1
 
 
 @pytest.mark.parametrize('at', [2, 6, 12, 20])

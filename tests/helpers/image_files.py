@@ -1,9 +1,11 @@
 """Image files of all formats, made by Pillow: valid, rotated and damaged."""
 
 import io
+import struct
+import zlib
 
 import numpy as np
-from PIL import Image
+from PIL import Image, PngImagePlugin
 
 from cifar10.data import decoding
 from tests.helpers import messages
@@ -20,11 +22,57 @@ def decode(directory, contents):
     return decoding.DecodedImages(np.concatenate(images), sum(indices, []), sum(failures, []))
 
 
-def photograph(orientation):
-    """Return a 48 x 80 JPEG file with an EXIF header."""
+def _exif(orientation):
     exif = Image.Exif()
     exif[0x010F], exif[0x0112] = 'a maker', orientation
-    return encoded(smooth(48, 80), 'JPEG', quality=95, exif=exif.tobytes())
+    return exif.tobytes()
+
+
+def photograph(orientation):
+    """Return a 48 x 80 JPEG file with an EXIF header."""
+    return encoded(smooth(48, 80), 'JPEG', quality=95, exif=_exif(orientation))
+
+
+def oriented_png_files(orientation):
+    """Return {name: content} of PNG files of one image, each with another kind of metadata."""
+    image, exif = noise(32, 32), _exif(orientation)
+    plain = encoded(image, 'PNG')
+    data = b'eXIf' + exif[len(b'Exif\0\0') :]
+    chunk = struct.pack('>I', len(data) - 4) + data + struct.pack('>I', zlib.crc32(data))
+    end = plain.index(b'IEND') - 4
+    xmp = f'<rdf:Description tiff:Orientation="{orientation}"/>'
+    texts = {
+        'raw profile': ('Raw profile type exif', f'\nexif\n{len(exif):8}\n{exif.hex()}\n'),
+        'XMP': ('XML:com.adobe.xmp', xmp),
+        'XMP element': (
+            'XML:com.adobe.xmp',
+            f'<tiff:Orientation>{orientation}</tiff:Orientation>',
+        ),
+    }
+    files = {'chunk': encoded(image, 'PNG', exif=exif)}
+    files['chunk after the image'] = plain[:end] + chunk + plain[end:]
+    for name, (keyword, text) in texts.items():
+        for is_compressed in False, True:
+            info = PngImagePlugin.PngInfo()
+            add = info.add_itxt if 'XMP' in name else info.add_text
+            add(keyword, text, zip=is_compressed)
+            name = f'{name}, compressed' if is_compressed else name
+            files[name] = encoded(image, 'PNG', pnginfo=info)
+    return files
+
+
+def oriented_files(orientation):
+    """Return {name: content} of files of all formats; in GIF and BMP, Pillow finds no metadata."""
+    xmp = b'http://ns.adobe.com/xap/1.0/\0<rdf:Description tiff:Orientation="%d"/>' % orientation
+    jpeg = encoded(smooth(48, 80), 'JPEG', quality=95)
+    segment = b'\xff\xe1' + struct.pack('>H', len(xmp) + 2) + xmp
+    return {
+        **oriented_png_files(orientation),
+        'jpeg': photograph(orientation),
+        'jpeg, XMP': jpeg[:2] + segment + jpeg[2:],
+        'gif': encoded(noise(32, 32).quantize(64), 'GIF', comment=xmp),
+        'bmp': encoded(noise(32, 32), 'BMP') + xmp,
+    }
 
 
 def _animated():
@@ -78,7 +126,7 @@ DAMAGED = {
     'zero bytes': (b'', messages.NOT_AN_IMAGE),
     'text.jpg': (b'hello', messages.NOT_AN_IMAGE),
     'cut.jpg': (SMALL['noise'][:1000], _DAMAGE),
-    'cut early.jpg': (SMALL['jpeg'][:400], 'it is a JPEG file that ends'),
+    'cut early.jpg': (SMALL['jpeg'][:400], _DAMAGE),
     'cut.png': (SMALL['png'][:500], _DAMAGE),
     'cut.gif': (SMALL['gif'][:300], ''),  # message of Pillow 9.5 or TensorFlow
     'cut.bmp': (SMALL['bmp'][:70], _DAMAGE),

@@ -14,7 +14,7 @@ import pytest
 from cifar10 import evaluation
 from cifar10.data import dataset, synthetic
 from cifar10.runs import checkpoint
-from tests.helpers import checkpoints, messages, oracle, programs
+from tests.helpers import checkpoints, image_files, messages, oracle, pictures, programs
 
 COUNT = 7
 
@@ -149,6 +149,19 @@ def test_the_standard_input(run, monkeypatch):
         assert (status, stdout) == (0, _predict(run, run.files[3])[1].replace(run.files[3], '-'))
         status, stdout, stderr = _predict(run, '-')  # now empty
         assert (status, stdout) == (1, '') and '- is left out: ' + messages.NOT_AN_IMAGE in stderr
+
+
+def test_oriented_files(run, tmp_path):
+    """All ways to state the orientation give the probabilities of the turned image."""
+    upright = pictures.expected(image_files.SMALL['png'])
+    turned = np.rot90(upright.transpose(1, 2, 0), -1)  # orientation 6
+    Image.fromarray(np.ascontiguousarray(turned)).save(str(tmp_path / 'turned.png'))
+    paths = [str(tmp_path / 'turned.png')]
+    for i, content in enumerate(image_files.oriented_png_files(6).values()):
+        paths.append(str(tmp_path / f'{i}.png'))
+        pathlib.Path(paths[-1]).write_bytes(content)
+    _, probabilities = _read_json(_predict(run, '--json', '--top_k=10', *paths)[1])
+    np.testing.assert_allclose(probabilities, probabilities[:1] * len(paths), atol=1e-6)
 
 
 def test_progress_on_many_files(run):
