@@ -15,6 +15,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import errors
 from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.errors import UserError
+from cifar10.system import startup
 
 _CHUNK_FILES = 256
 MAX_BYTES = 1 << 28  # per file
@@ -49,7 +50,8 @@ def decode(paths, num_threads, read_file=None):
       read_file: a function like `read`; None for `read`.
 
     Yields:
-      A DecodedImages per chunk, in the order of the files.
+      A DecodedImages per chunk, in the order of the files. A warning names each decoded file about
+      which libjpeg prints a message, such as "Corrupt JPEG data".
 
     Raises:
       UserError: Pillow is missing.
@@ -74,18 +76,39 @@ def decode(paths, num_threads, read_file=None):
             except (UserError, OSError) as error:
                 return None, getattr(error, 'strerror', None) or str(error)
 
+        def decode_files(some_paths):
+            return list(pool.map(decode_file, some_paths))
+
         for start in range(0, len(paths), _CHUNK_FILES):
             chunk = paths[start : start + _CHUNK_FILES]
             with warnings.catch_warnings():
                 warnings.simplefilter('ignore')  # Pillow warns of damaged EXIF data.
-                results = list(pool.map(decode_file, chunk))
-            indices = [i for i, (image, _) in enumerate(results) if image is not None]
+                with startup.captured_stderr() as messages:
+                    results = decode_files(chunk)
+                indices = [i for i, (image, _) in enumerate(results) if image is not None]
+                if messages:
+                    _warn_of_messages([chunk[i] for i in indices], decode_files)
             images = np.array([results[i][0] for i in indices], np.uint8)
             yield DecodedImages(
                 images.reshape(-1, DEPTH, HEIGHT, WIDTH),
                 [start + i for i in indices],
                 [(path, reason) for path, (_, reason) in zip(chunk, results) if reason],
             )
+
+
+def _warn_of_messages(paths, decode_files):
+    """Decode files again, and warn of each one about which libjpeg prints a message.
+
+    The message does not name the file.
+    """
+    with startup.captured_stderr() as messages:
+        decode_files(paths)
+    middle = len(paths) // 2
+    if messages and middle:
+        _warn_of_messages(paths[:middle], decode_files)
+        _warn_of_messages(paths[middle:], decode_files)
+    elif messages:
+        errors.warn(f'{paths[0]}: {"; ".join(messages)}')
 
 
 def _rotate(image, orientation):

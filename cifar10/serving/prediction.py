@@ -1,6 +1,7 @@
 """Prediction of image files with a checkpoint or an exported model."""
 
 import csv
+import functools
 import io
 import json
 import os
@@ -66,11 +67,17 @@ def _files_in_directory(directory, recursive, failures):
     return paths
 
 
-def _read(path):
-    """Read a file or the standard input, as decoding.read does."""
-    if path != STDIN:
-        return decoding.read(path)
-    return decoding.read_stream(sys.stdin.buffer if sys.stdin else io.BytesIO())
+def _reader():
+    """Return a function like decoding.read, also for STDIN.
+
+    STDIN is read once, because decoding.decode may call the function twice.
+    """
+
+    @functools.lru_cache(maxsize=None)
+    def read_stdin():
+        return decoding.read_stream(sys.stdin.buffer if sys.stdin else io.BytesIO())
+
+    return lambda path: read_stdin() if path == STDIN else decoding.read(path)
 
 
 def predict(paths, predictor, class_names, top_k, failures, progress=None):
@@ -87,7 +94,7 @@ def predict(paths, predictor, class_names, top_k, failures, progress=None):
       progress: a function of one line of text, or None.
     """
     lines = ProgressLines(progress, 'Predicting', len(paths)) if progress else None
-    for decoded in decoding.decode(paths, machine.num_cores(), _read):
+    for decoded in decoding.decode(paths, machine.num_cores(), _reader()):
         probabilities = predictor(decoded.images) if decoded.indices else []
         predictions = []
         for index, row in zip(decoded.indices, probabilities):

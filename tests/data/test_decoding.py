@@ -17,6 +17,7 @@ from tests.helpers.image_files import (
     oriented_files,
     oriented_png_files,
     photograph,
+    with_extraneous_bytes,
 )
 from tests.helpers.pictures import encoded
 
@@ -72,6 +73,21 @@ def test_files_without_metadata_do_not_need_pillow(tmp_path, monkeypatch):
     assert not opened
     decode(tmp_path, {'photo': photograph(6)})
     assert len(opened) == 1
+
+
+def test_messages_of_libjpeg_get_the_name_of_the_file(tmp_path, monkeypatch, capfd):
+    """A file that cannot be decoded has a reason, and no message."""
+    monkeypatch.setenv('TF_CPP_MIN_LOG_LEVEL', '3')
+    contents = {f'{i:02}': SMALL['jpeg'] for i in range(30)}
+    contents.update({'07': with_extraneous_bytes(195), '23': with_extraneous_bytes(20)})
+    contents['15'], _ = DAMAGED['cut.jpg']
+    found = decode(tmp_path, contents)
+    assert [path for path, _ in found.failures] == [str(tmp_path / '15')]
+    np.testing.assert_array_equal(found.images, [found.images[0]] * 29)
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 2, lines
+    for line, name, count in zip(lines, ['07', '23'], [195, 20]):
+        assert f': {tmp_path / name}: Corrupt JPEG data: {count} extraneous bytes' in line
 
 
 @pytest.mark.parametrize('at', [2, 6, 12, 20])

@@ -75,6 +75,12 @@ def oriented_files(orientation):
     }
 
 
+def with_extraneous_bytes(count):
+    """Return a JPEG file about which libjpeg prints a message."""
+    content = SMALL['jpeg']
+    return content[:-2] + b'\x12' * count + content[-2:]
+
+
 def _animated():
     content = io.BytesIO()
     first, second = noise(40, 30).quantize(64), noise(40, 30, seed=1).quantize(64)
