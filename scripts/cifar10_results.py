@@ -52,7 +52,9 @@ def parse_runs(texts):
             raise UserError(
                 f'{text or "an empty name"} is not of the form NAME:TRAIN_DIR:EVAL_DIR, each without a colon'
             )
-    return [text.split(':') for text in texts]
+    fields = [text.split(':') for text in texts]
+    # A shell does not expand ~ after a colon.
+    return [[name, *map(os.path.expanduser, directories)] for name, *directories in fields]
 
 
 def define_flags():

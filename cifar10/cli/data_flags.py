@@ -16,6 +16,20 @@ _DEFAULT_DATA_DIRS = {
 }
 
 
+class PathParser(flags.ArgumentParser):
+    """Parser of a path, which may begin with ~: a shell does not expand it after --NAME=."""
+
+    def parse(self, argument):
+        """Return the path with the home directory instead of ~."""
+        return os.path.expanduser(super().parse(argument))
+
+
+def _define_path(name, default, description, check):
+    """Define the flag of a path; see `validate`."""
+    flags.DEFINE(PathParser(), name, default, description, serializer=flags.ArgumentSerializer())
+    validate(name, check)
+
+
 def validate(name, check):
     """Register a check of a flag's value; reject an empty name, accept None.
 
@@ -47,8 +61,7 @@ def define_integer(name, default, description, lower_bound, upper_bound=2**31 - 
 
 def define_directory(name, default, description, check=directories.check_no_file):
     """Define the flag of a local directory; `check` raises UserError for an unusable one."""
-    flags.DEFINE_string(name, default, description)
-    validate(name, files.check_name)
+    _define_path(name, default, description, files.check_name)
     validate(name, check)
 
 
@@ -64,8 +77,7 @@ def define_output_file(name, default, description, extensions=('',)):
         if os.path.exists(path) and not os.path.isfile(path):  # such as /dev/null
             raise UserError(f'{path} is not a regular file', 'name a file')
 
-    flags.DEFINE_string(name, default, description)
-    validate(name, check)
+    _define_path(name, default, description, check)
 
 
 def define(default_dataset='cifar10'):

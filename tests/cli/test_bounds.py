@@ -8,7 +8,7 @@ import runpy
 from absl import flags
 import pytest
 
-from cifar10.cli import program
+from cifar10.cli import data_flags, program
 from tests.helpers import programs
 
 FILES = {
@@ -72,11 +72,15 @@ def test_every_number_has_bounds(script):
         assert [value for value in too_much if not _refused(name, value)] == [], name
 
 
+def _places(script):
+    """Names of the flags of paths: each text that is neither an enum nor a list."""
+    parsers = flags.ArgumentParser, data_flags.PathParser
+    return [name for name, flag in script.items() if type(flag.parser) in parsers]
+
+
 def test_every_place_is_checked(script, tmp_path, monkeypatch):
-    """A string flag is a path."""
     monkeypatch.chdir(tmp_path)
-    # exactly this class: enums and lists have other parsers
-    places = {name for name, flag in script.items() if type(flag.parser) is flags.ArgumentParser}
+    places = _places(script)
     (tmp_path / 'file.png').write_text('')
     (tmp_path / 'directory.png').mkdir()
     (tmp_path / 'link.png').symlink_to('file.png')  # like /dev/stdout, not to be replaced
@@ -93,6 +97,31 @@ def test_every_place_is_checked(script, tmp_path, monkeypatch):
                 assert _refused(name, value), (name, value)
             assert not _refused(name, 'file.png'), name
     assert len(os.listdir(str(tmp_path))) == 3
+
+
+def test_every_place_may_begin_with_the_home_directory(script, tmp_path, monkeypatch):
+    """A shell does not expand it after --NAME=."""
+    monkeypatch.setenv('HOME', str(tmp_path))
+    for name in _places(script):
+        ending = ENDINGS.get(name, '')
+        for given, expected in [
+            ('~/new', f'{tmp_path}/new'),
+            ('~nobody-here/new', '~nobody-here/new'),
+            ('a~/~', 'a~/~'),
+        ]:
+            (tmp_path / 'flags').write_text(f'--{name}={given}{ending}')
+            for flagged in ({name: given + ending}, {'flagfile': tmp_path / 'flags'}):
+                _parse(**flagged)
+                assert flags.FLAGS[name].value == expected + ending, name
+
+
+def test_the_home_directory_in_a_list_of_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv('HOME', str(tmp_path))
+    parse_runs = runpy.run_path(programs.path('cifar10_results'))['parse_runs']
+    assert parse_runs(['~:a~:~/b', 'c:~/d:~nobody-here']) == [
+        ['~', 'a~', f'{tmp_path}/b'],
+        ['c', f'{tmp_path}/d', '~nobody-here'],
+    ]
 
 
 def test_a_working_directory_that_has_been_removed(tmp_path, monkeypatch):
