@@ -115,6 +115,7 @@ def evaluate():
     print(f'Waiting for a new checkpoint in {FLAGS.train_dir}')
     while checkpoint.fingerprint(FLAGS.train_dir) == first and time.monotonic() < deadline:
         time.sleep(server.POLL_SECS)
+    data_flags.check_dataset_of_run(FLAGS.train_dir, 'another --train_dir')
     evaluator = evaluation.Evaluator(data_flags.dataset_from_flags().test)
     checkpoints = evaluation.checkpoints_iterator(FLAGS.train_dir)
     evaluation.evaluate_checkpoints(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))

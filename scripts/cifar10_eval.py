@@ -84,6 +84,8 @@ def check_flags():
         data_flags.check_data_dir_exists()
     if FLAGS.run_once or FLAGS.checkpoint != 'latest':
         data_flags.check_checkpoint_exists()
+    run_dir = data_flags.directory_of_checkpoint()
+    data_flags.check_dataset_of_run(run_dir, 'the checkpoint of another run')
     if FLAGS.figures_dir and not figures.is_available():
         raise UserError('--figures_dir needs matplotlib', 'pip install matplotlib')
 

@@ -7,6 +7,7 @@ from absl import flags
 from cifar10.config import NUM_VIEWS_CHOICES
 from cifar10.data import catalog, dataset
 from cifar10.errors import UserError, show
+from cifar10.runs import run_record
 from cifar10.system import directories, files, signals
 
 FLAGS = flags.FLAGS
@@ -123,12 +124,41 @@ def check_directories_differ(name, *others):
         if other == 'init_checkpoint' and not os.path.isdir(path):
             path = os.path.dirname(path)
         if other == 'checkpoint_dir' and FLAGS.checkpoint not in ('latest', 'best'):
-            other, path = 'checkpoint', os.path.dirname(os.path.abspath(FLAGS.checkpoint))
+            other, path = 'checkpoint', directory_of_checkpoint()
         if os.path.realpath(FLAGS[name].value) == os.path.realpath(path):
             raise UserError(
                 f'--{name}={FLAGS[name].value} is also the directory of --{other}',
                 'give two directories',
             )
+
+
+def check_dataset_of_run(directory, alternative):
+    """Compare the default --data_dir of --dataset with the record of a run, before a download.
+
+    Args:
+      directory: the directory of the run.
+      alternative: the end of the remedy.
+
+    Raises:
+      UserError: the run was trained on other data, or its record is damaged.
+    """
+    record = run_record.read(directory)
+    names = record.class_names
+    is_default = FLAGS['data_dir'].using_default_value
+    if not names or not is_default or names == dataset.read(data_dir(FLAGS.dataset)).class_names:
+        return
+    # 'cifar10', the default, is also recorded for a run on own data with --data_dir.
+    if record.dataset not in (None, 'cifar10', FLAGS.dataset):
+        raise UserError(
+            f'The run in {directory} was trained with --dataset={record.dataset}',
+            f'give --dataset={record.dataset} (and --data_dir, if it had one), or {alternative}',
+        )
+    if FLAGS.dataset == 'cifar10' and names != dataset.CLASS_NAMES:
+        raise UserError(
+            f'The run in {directory} was trained on other classes ({dataset.format_class_names(names)}) than those of '
+            f'{catalog.CIFAR10.name}',
+            f'give the directory of its data with --data_dir, or {alternative}',
+        )
 
 
 def dataset_from_flags():
@@ -205,6 +235,13 @@ def define_checkpoint():
         'Checkpoint: latest, best (saved by a trainer with --keep_best), or a path.',
         directories.check_no_wildcards,
     )
+
+
+def directory_of_checkpoint():
+    """Return the directory of --checkpoint, which is a path or in --checkpoint_dir."""
+    if FLAGS.checkpoint in ('latest', 'best'):
+        return FLAGS.checkpoint_dir
+    return os.path.dirname(os.path.abspath(FLAGS.checkpoint))
 
 
 def check_checkpoint_exists():

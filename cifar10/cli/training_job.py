@@ -42,6 +42,9 @@ def job_from_flags(num_devices=1, devices_per_tower=1, variable_strategy=None, *
     recorded = CLASSIC
     if not FLAGS.fresh and checkpoint.candidates(FLAGS.train_dir):
         recorded = run_record.read_hparams(FLAGS.train_dir)
+        data_flags.check_dataset_of_run(
+            FLAGS.train_dir, 'another --train_dir, or --fresh to start a new run'
+        )
     hparams = training_flags.hparams_from_flags(recorded)
     check_division(num_devices, devices_per_tower)
     devices = find_devices(num_devices)

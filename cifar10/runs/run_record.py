@@ -140,7 +140,9 @@ def check_classes(directory, class_names):
         raise UserError(
             f'The run in {directory} was trained on other classes ({dataset.format_class_names(recorded)}) than those of '
             f'the data ({dataset.format_class_names(class_names)})',
-            'give its data, or the directory of another run',
+            'give its data with {dataset} or {data_dir}, or the directory of another run',
+            'dataset',
+            'data_dir',
         )
 
 
@@ -163,22 +165,25 @@ def check_resumable(directory, record):
         return record, []
     found = read(directory)
     new, recorded = record.flat(), found.flat()
-    remedy = 'give the same, or another directory, or set {fresh} to move the run aside'
+    remedy = 'give {}, or another directory, or set {{fresh}} to move the run aside'
+    data_remedy = remedy.format('its data with {dataset} or {data_dir}')
+    parameters = 'dataset', 'data_dir', 'fresh'
     # Other optimizers have other variables.
     unchangeable_names = ['class_names', 'recipe', 'optimizer']
     # Records of early versions may have this number without a checksum.
     for name in unchangeable_names + ['num_examples'] * record.hparams.is_epoch_based:
         if recorded[name] not in (None, new[name]):
+            is_data = name in ('class_names', 'num_examples')
             formatted = dataset.format_class_names if name == 'class_names' else str
             raise UserError(
                 f'The run in {directory} was trained with {name} {formatted(recorded[name])}, not '
                 f'{formatted(new[name])}',
-                remedy,
-                'fresh',
+                data_remedy if is_data else remedy.format('the same'),
+                *parameters,
             )
     if recorded['data_checksum'] not in (None, new['data_checksum']):
         raise UserError(
-            f'The run in {directory} was trained on other training images', remedy, 'fresh'
+            f'The run in {directory} was trained on other training images', data_remedy, *parameters
         )
     if record.deterministic:
         _check_reproducible(directory, recorded, new)

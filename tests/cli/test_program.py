@@ -184,8 +184,11 @@ def test_the_versions(monkeypatch):
         ('cifar10_predict --checkpoint_dir={runs}/classic x.png', '-1'),
         ('cifar10_export --checkpoint_dir={runs}/classic', '-1'),
         ('cifar10_results --runs=a:b:c', '-1'),
-        ('cifar10_eval --checkpoint_dir={runs}/classic --run_once', '-1'),
-        ('cifar10_eval --checkpoint_dir={runs}/classic --run_once --use_gpu', '0,1'),
+        ('cifar10_eval --dataset=synthetic --checkpoint_dir={runs}/classic --run_once', '-1'),
+        (
+            'cifar10_eval --dataset=synthetic --checkpoint_dir={runs}/classic --run_once --use_gpu',
+            '0,1',
+        ),
         ('cifar10_train', '0,1'),
         ('cifar10_benchmark step', '0,1'),
     ],

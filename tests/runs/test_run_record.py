@@ -47,7 +47,7 @@ def test_a_run_on_other_classes(tmp_path, data_dir, own_data_dir):
     ) as names:
         names.write('\n'.join(dataset.CLASS_NAMES))
     complaint = (
-        rf'The run in {tmp_path / "run"} was trained with class_names disc, ring, .*: give the same'
+        rf'The run in {tmp_path / "run"} was trained with class_names disc, ring, .*: give its data'
     )
     with messages.raises(complaint):
         train(tmp_path / 'run', own_data_dir, 2)
@@ -242,7 +242,7 @@ def test_another_number_of_examples(tmp_path, data_dir, capsys):
     record = dict(json.loads(path.read_text()), num_examples=200)
     del record['data_checksum']
     path.write_text(json.dumps(record))
-    with messages.raises('was trained with num_examples 200, not 300: give the same'):
+    with messages.raises('was trained with num_examples 200, not 300: give its data'):
         train(tmp_path, data_dir, 3)
     train(
         tmp_path,
@@ -262,6 +262,8 @@ def test_other_images(tmp_path, data_dir, own_data_dir):
         (value,) = changed.read(1)
         changed.seek(-1, os.SEEK_END)
         changed.write(bytes([value ^ 1]))
-    with messages.raises(f'^The run in {tmp_path}/run was trained on other training images: give '):
+    with messages.raises(
+        f'^The run in {tmp_path}/run was trained on other training images: give its data with `dataset` or `data_dir`, '
+    ):
         train(tmp_path / 'run', own_data_dir, 3)
     assert_saved(tmp_path / 'run', 2)
