@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import os
 import platform
+import re
 import runpy
 import shlex
 import signal
@@ -25,6 +26,9 @@ _HINTS = {
     'PermissionDeniedError': '',
     'DataLossError': '',  # a file is damaged
 }
+
+# A word processor replaces hyphens by such dashes.
+_DASHES = re.compile('-*[\u2010-\u2015\u2212][-\u2010-\u2015\u2212]*(.*)', re.DOTALL)
 
 
 def run_script():
@@ -170,6 +174,12 @@ def _parse(argv, arguments, hint):
     # absl has -help and -?, but no -h. Later words can be those of another program.
     end = len(argv) if FLAGS.is_gnu_getopt() else 2
     argv = ['--help' if word == '-h' else word for word in argv[:end]] + argv[end:]
+    for word in argv[1:end]:
+        dashes = _DASHES.fullmatch(word)
+        if dashes and not os.path.lexists(word):
+            name = dashes.group(1)
+            corrected = shlex.quote('--' + name) if name else '- or --'
+            _fail(2, f'error: {word} begins with a dash of a word processor: use {corrected}')
     try:
         words = FLAGS(argv)[1:]
         if FLAGS['log_dir'].present:  # a flag of absl without effect

@@ -10,6 +10,7 @@ import shutil
 import signal
 import sys
 
+from absl import flags
 import pytest
 import tensorflow.compat.v1 as tf
 
@@ -33,6 +34,16 @@ MISTAKES = [
     ("cifar10_dataset convert '' x", 2, "the arguments .* SRC OUT, not 'convert' '' 'x'; .*"),
     ('cifar10_predict', 2, 'the arguments must be IMAGE..., not none; .*'),
     ('cifar10_run', 2, r'the arguments must be PROGRAM \[ITS FLAGS...\], not none; .*'),
+    # dashes of word processors
+    ('cifar10_train –-epochs=3', 2, '–-epochs=3 begins with a dash of a .*: use --epochs=3'),
+    ('cifar10_train --max_steps=5 —epochs 3', 2, '—epochs begins with a .*: use --epochs'),
+    ('cifar10_train −−epochs=3', 2, '−−epochs=3 begins with a .*: use --epochs=3'),
+    ('cifar10_train -–epochs=3', 2, '-–epochs=3 begins with a .*: use --epochs=3'),
+    ('cifar10_dataset info ––data_dir=x', 2, '.* begins with a dash .*: use --data_dir=x'),
+    ('cifar10_predict —top_k=3 {tmp}/file', 2, '.* begins with a dash .*: use --top_k=3'),
+    ('cifar10_launch — --max_steps=5', 2, '— begins with a dash .*: use - or --'),
+    ('cifar10_launch -- —max_steps=5', 2, '.* begins with a dash .*: use --max_steps=5'),
+    ('cifar10_run —package_modules x.py', 2, '.* begins with a dash .*: use --package_modules'),
     # directories and files
     ('cifar10_train --data_dir={tmp}/damaged', 1, '.*_batch_2.bin has an incomplete record: .*'),
     ('cifar10_train --data_dir={tmp}/file', 2, 'flag .*: {tmp}/file is not a directory: .*'),
@@ -87,6 +98,18 @@ def test_a_mistake_gives_one_line(places, mistake):
     told = rf'{script}.py: error: {complaint.format(**places)}\n'
     assert re.fullmatch(told, stderr) and found == status, stderr
     assert sorted(glob.glob(places['tmp'] + '/**', recursive=True)) == before
+
+
+def test_a_file_may_begin_with_a_dash_of_a_word_processor(tmp_path, monkeypatch):
+    """So may the words of another program."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / '–x.jpg').write_text('')
+    with programs.own_flags():
+        flags.DEFINE_boolean('version', False, '')
+        assert program._parse(['script', '–x.jpg'], 'IMAGE...', '') == ['–x.jpg']
+        flags.FLAGS.set_gnu_getopt(False)
+        words = ['x.py', '––epochs=3']
+        assert program._parse(['script'] + words, 'PROGRAM', '') == words
 
 
 @pytest.fixture
