@@ -15,6 +15,7 @@ import traceback
 from absl import app, flags
 
 from cifar10 import __version__, errors
+from cifar10.cli import flag_remedies
 from cifar10.system import signals, startup
 
 FLAGS = flags.FLAGS
@@ -39,45 +40,6 @@ def run_script():
     if not os.path.exists(path):  # An editable installation uses the scripts of the checkout.
         path = os.path.join(os.path.dirname(package), 'scripts', script)
     runpy.run_path(path, run_name='__main__')
-
-
-# For unknown flags: usual names, and flags of other scripts.
-_OTHER_NAMES = {  # of each flag; the first flag of the script that has the other name is suggested
-    'train_dir': 'checkpoint_dir checkpoint_path log_dir logdir model_dir out_dir output_dir save_dir',
-    'eval_dir': 'log_dir logdir out_dir output_dir',
-    'export_dir': 'out_dir output_dir save_dir saved_model_dir',
-    'checkpoint_dir': 'model_dir train_dir',
-    'checkpoint': 'checkpoint_file checkpoint_path ckpt',
-    'data_dir': 'data data_path dataset_dir',
-    'max_steps': 'iterations max_iter max_iters num_iterations num_steps num_train_steps steps train_steps training_steps',
-    'steps': 'max_steps num_steps',
-    'epochs': 'max_epochs n_epochs num_epochs num_train_epochs train_epochs',
-    'batch_size': 'batch batchsize bs train_batch_size',
-    'initial_learning_rate': 'base_lr init_lr initial_lr learning_rate lr',
-    'learning_rate_decay_factor': 'decay_factor decay_rate learning_rate_decay lr_decay',
-    'num_epochs_per_decay': 'decay_epochs lr_decay_epochs',
-    'fc_weight_decay': 'wd weight_decay',
-    'moving_average_decay': 'ema_decay',
-    'optimizer': 'opt',
-    'schedule': 'lr_schedule lr_scheduler scheduler',
-    'seed': 'random_seed',
-    'num_gpus': 'gpu gpus n_gpus ngpus num_gpu',
-    'log_frequency': 'log_every log_every_n_steps log_interval log_steps',
-    'save_checkpoint_steps': 'save_steps',
-    'save_summaries_steps': 'save_summary_steps summaries_steps summary_freq summary_interval summary_steps',
-    'eval_every': 'eval_freq eval_interval eval_steps',
-    'num_workers': 'workers',
-}
-_OTHER_SCRIPTS = {  # that have a flag
-    'num_gpus': 'cifar10_multi_gpu_train.py',
-    'devices_per_tower': 'cifar10_multi_gpu_train.py',
-    'ps_hosts': 'cifar10_distributed_train.py',
-    'worker_hosts': 'cifar10_distributed_train.py',
-    'job_name': 'cifar10_distributed_train.py',
-    'task_index': 'cifar10_distributed_train.py',
-    'run_once': 'cifar10_eval.py',
-    'package_modules': 'cifar10_run.py',
-}
 
 
 def versions(config_proto=None):
@@ -210,34 +172,19 @@ def _describe_error(error, hint):
     message = ' '.join(str(error).split())
     if isinstance(error, flags.UnrecognizedFlagError):
         known = {flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])}
-        remedy = find_remedy(error.flagvalue, known)
+        remedy = flag_remedies.find_remedy(error.flagvalue, known, has_scripts=not hint)
         if remedy:
-            message = f'{error.flagvalue} is unknown: {remedy}'
-        elif 'Did you mean' not in message:
-            message += hint
+            return f'{error.flagvalue} is unknown: {remedy}'
+        message, _, suggested = message.partition('. Did you mean: ')
+        # without the flags of absl
+        similar = ', '.join(name for name in re.findall(r'\w+', suggested) if name in known)
+        message += (f'. Did you mean: {similar} ?' if similar else '') + hint
     return message
 
 
 def _error_line(error):
     """Return the line for a UserError or OSError, with flags for parameters."""
     return f'error: {error.line("--{}") if isinstance(error, errors.UserError) else error}'
-
-
-def find_remedy(argument, known):
-    """Return the remedy for an unknown flag; None if its name is not in the tables.
-
-    Args:
-      argument: the flag as it was given, such as '--learning-rate=0.1'.
-      known: names of the flags of the script.
-    """
-    name, equals, value = argument.lstrip('-').partition('=')
-    name = name.replace('-', '_')
-    names = [name] + [flag for flag, others in _OTHER_NAMES.items() if name in others.split()]
-    for flag in names:
-        if flag in known:
-            return 'use ' + shlex.quote(f'--{flag}{equals}{value}')
-    scripts = [_OTHER_SCRIPTS[flag] for flag in names if flag in _OTHER_SCRIPTS]
-    return f'leave it out, or use {scripts[0]}' if scripts else None
 
 
 def _call(main, arguments):
