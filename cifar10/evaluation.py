@@ -224,8 +224,14 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
             seen, ckpt = found, checkpoint.read_latest(checkpoint_dir)
             used = ckpt and (ckpt.path, checkpoint.modification_time(ckpt.path))
             if used and used != last:  # Equal if the newest is damaged: an older one was read.
-                last, due_time = used, now + min_interval_secs
+                is_first, last, due_time = last is None, used, now + min_interval_secs
                 yield ckpt
+                is_endless = run_record.read(checkpoint_dir).last_step == math.inf
+                if is_first and is_endless and timeout_secs is None:
+                    print(
+                        f'Waiting for a new checkpoint in {checkpoint_dir} until Ctrl-C, because no '
+                        f'{run_record.RECORD_FILE} names the last step of the run; timeout_secs sets a limit'
+                    )
                 continue
             for note in ckpt.notes if ckpt else []:  # The evaluation prints those of the others.
                 print(note)

@@ -72,6 +72,28 @@ def test_each_checkpoint_is_found_once(tmp_path, clock, capsys):
     )
 
 
+@pytest.mark.parametrize('has_record', [False, True])
+def test_a_wait_without_an_end_is_announced_once(tmp_path, clock, capsys, has_record):
+    """A program of a book writes no record; only Ctrl-C ends the wait."""
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    if has_record:
+        _record(tmp_path, 30)
+    _save_number(tmp_path, 1)
+    _saves(tmp_path, clock, {5: 10})
+    clock.due[20] = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        _found(tmp_path, clock, 1)
+    assert capsys.readouterr().out == (
+        ''
+        if has_record
+        else f'Waiting for a new checkpoint in {tmp_path} until Ctrl-C, because no run.json names '
+        'the last step of the run; timeout_secs sets a limit\n'
+    )
+
+
 def test_at_most_one_per_interval(tmp_path, clock):
     _saves(tmp_path, clock, {time: time for time in range(3, 67, 3)})
     assert _found(tmp_path, clock, 30, 40)[:3] == [(3, 4), (33, 34), (63, 64)]
