@@ -1,5 +1,6 @@
 """Checkpoints of a run: files, choice, reading, validation."""
 
+import contextlib
 import math
 import os
 import re
@@ -261,26 +262,41 @@ def variable_suffix(ckpt):
     return '', [f'{ckpt.path} has no moving averages: using the weights']
 
 
-def check_fits(ckpt, variables):
-    """Check that a checkpoint has a value of the same dtype and shape for each variable.
+def misfit(ckpt, variables):
+    """Return the reason if a checkpoint does not fit, else None.
 
     Args:
       ckpt: a Checkpoint.
-      variables: dict from names in the checkpoint to variables, or to tf.TensorSpecs.
-
-    Raises:
-      UserError: a variable is missing, or has another dtype or shape.
+      variables: dict from names in the checkpoint to variables, or to tf.TensorSpecs. Each needs a
+        value of its dtype and shape.
     """
     for name, variable in sorted(variables.items()):
         value = ckpt.values.get(name)
         expected = f'{variable.dtype.base_dtype.name} {variable.shape.as_list()}'
         found = 'missing' if value is None else f'{value.dtype} {list(value.shape)}'
         if found != expected:
-            raise UserError(
-                f'The checkpoint {ckpt.path} does not fit: its {name} is {found}, not {expected}',
-                'give the directory of a run of this network and optimizer, or set {fresh} to train a new run',
-                'fresh',
-            )
+            return f'The checkpoint {ckpt.path} does not fit: its {name} is {found}, not {expected}'
+    return None
+
+
+def newest_fitting(directory, variables):
+    """Return the path of the newest checkpoint that fits, see `misfit`; None without one."""
+    for path in candidates(directory):
+        with contextlib.suppress(UserError):  # It is damaged.
+            if not misfit(read(path), variables):
+                return path
+    return None
+
+
+def check_fits(ckpt, variables):
+    """Raise UserError if a checkpoint of the user's choice does not fit, see `misfit`."""
+    cause = misfit(ckpt, variables)
+    if cause:
+        fitting = newest_fitting(os.path.dirname(ckpt.path), variables)
+        remedy = 'give {checkpoint} or {checkpoint_dir} of a run of this network'
+        if fitting:
+            remedy = f'give {{checkpoint}}={fitting}'
+        raise UserError(cause, remedy, 'checkpoint', 'checkpoint_dir')
 
 
 def write(path, values):

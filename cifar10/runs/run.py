@@ -78,10 +78,24 @@ class Run:
             if self.initial_weights:
                 self.initial_weights.set_initializers()
             return None
-        checkpoint.check_fits(resumed, {v.op.name: v for v in tf.global_variables()})
+        variables = {variable.op.name: variable for variable in tf.global_variables()}
+        cause = checkpoint.misfit(resumed, variables)
+        if cause:
+            raise UserError(cause, self._remedy_for_misfit(variables), 'fresh')
         # Otherwise the saver would keep the earlier checkpoints forever.
         saver.recover_last_checkpoints(checkpoint.listed_checkpoints(self.directory, resumed.path))
         return resumed.path
+
+    def _remedy_for_misfit(self, variables):
+        """Return the remedy if the preferred checkpoint does not fit, such as that of a program."""
+        remedy = 'give the directory of a run of this network and optimizer, or set {fresh} to train a new run'
+        fitting = checkpoint.newest_fitting(self.directory, variables)
+        if not fitting:
+            return remedy
+        paths = checkpoint.candidates(self.directory)
+        others = [os.path.basename(path) + '.*' for path in paths[: paths.index(fitting)]]
+        names = ', '.join([checkpoint.CHECKPOINT_STATE_FILE, *others[:-1]])
+        return f'delete {names} and {others[-1]} there to resume from {fitting}, or {remedy}'
 
     def write_record(self):
         """Write the record; raise UserError if it cannot be written."""
@@ -146,7 +160,7 @@ def open_run(train_dir, record, fresh=False):
     with directories.Lock(train_dir, busy_error) as lock:
         resumed = checkpoint.read_latest(train_dir)
         notes += resumed.notes if resumed else []
-        if resumed and resumed.step == 0:
+        if resumed and resumed.step == 0 and len(checkpoint.candidates(train_dir)) == 1:
             resumed = None
         if resumed:
             record, changes = run_record.check_resumable(train_dir, record)

@@ -67,6 +67,11 @@ class RunRecord:
 _FIELDS = [field.name for field in dataclasses.fields(RunRecord) if field.name != 'hparams']
 
 
+def exists(directory):
+    """Return True if the directory of a run has a record."""
+    return os.path.exists(os.path.join(directory, RECORD_FILE))
+
+
 def read(directory):
     """Return the RunRecord in the directory of a run; a RunRecord without values if there is none.
 
@@ -161,7 +166,7 @@ def check_resumable(directory, record):
       UserError: the classes, recipe, optimizer, training files or (for schedules in epochs) number
         of examples differ, or a deterministic run cannot continue bit for bit.
     """
-    if not os.path.exists(os.path.join(directory, RECORD_FILE)):
+    if not exists(directory):
         return record, []
     found = read(directory)
     new, recorded = record.flat(), found.flat()

@@ -59,7 +59,9 @@ def read(directory, choice):
     if biases is None or biases.ndim != 1:
         raise UserError(
             f'The checkpoint {ckpt.path} does not fit: it has no {name}',
-            'give the directory of a run of this network',
+            'give {checkpoint} or {checkpoint_dir} of a run of this network',
+            'checkpoint',
+            'checkpoint_dir',
         )
     train_dir, num_classes = os.path.dirname(ckpt.path), len(biases)
     names = run_record.read(train_dir).class_names

@@ -1,6 +1,7 @@
-"""Sessions and devices of a program: the CPU instead of a missing GPU, the end of sessions."""
+"""Sessions of a program: the CPU instead of a missing GPU, saved checkpoints, the end."""
 
 import functools
+import os
 import re
 import sys
 import threading
@@ -9,6 +10,7 @@ import weakref
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors, placement
+from cifar10.runs import run_record
 from cifar10.tf1.private_api import session as session_lib
 
 _sessions = weakref.WeakSet()
@@ -29,6 +31,7 @@ def install():
 
     base.__init__ = init_and_remember
     _use_cpu()
+    _warn_of_runs()
 
 
 @functools.lru_cache(maxsize=None)
@@ -72,6 +75,24 @@ def _use_cpu():
         return tf.DeviceSpec(spec.job, spec.replica, spec.task, 'CPU', 0).to_string()
 
     tf.Graph.device = lambda self, device: device_scope(self, cpu_for_gpu(device))
+
+
+def _warn_of_runs():
+    """Warn once of each directory in which a program's checkpoints replace the list of a run."""
+    save, warned = tf.train.Saver.save, set()
+
+    @functools.wraps(save)
+    def warn_and_save(self, sess, save_path, *positional, **named):
+        directory = os.path.dirname(os.path.abspath(save_path))
+        if directory not in warned and run_record.exists(directory):
+            warned.add(directory)
+            errors.warn(
+                f'{directory} holds a run of a trainer, and the checkpoints of this program replace its list: '
+                'give the program another directory'
+            )
+        return save(self, sess, save_path, *positional, **named)
+
+    tf.train.Saver.save = warn_and_save
 
 
 def close():

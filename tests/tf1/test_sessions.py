@@ -3,6 +3,7 @@
 import pytest
 import tensorflow.compat.v1 as tf
 
+from cifar10.runs import run_record
 from cifar10.tf1 import sessions
 
 
@@ -51,3 +52,24 @@ def test_a_nested_device_and_a_device_spec(without_gpu):
             inner = tf.constant(1).op
         outer = tf.constant(1).op
     assert (inner.device, outer.device) == ('/device:CPU:0', '/device:CPU:1')
+
+
+def test_a_program_that_saves_into_the_directory_of_a_run(tmp_path, capsys, monkeypatch):
+    """One warning per directory. All is saved."""
+    monkeypatch.setattr(tf.train.Saver, 'save', tf.train.Saver.save)
+    sessions._warn_of_runs()
+    monkeypatch.chdir(tmp_path)
+    for name in ('one', 'two', 'none'):
+        (tmp_path / name).mkdir()
+    for name in ('one', 'two'):
+        run_record.write(name, run_record.RunRecord())
+    with tf.Graph().as_default(), tf.Session() as session:
+        session.run(tf.get_variable('number', initializer=0.0).initializer)
+        saver = tf.train.Saver()
+        for directory in ('none', 'one', str(tmp_path / 'one'), 'two', '.'):
+            path = saver.save(session, directory + '/model.ckpt', global_step=3)
+            assert path == directory + '/model.ckpt-3' and tf.train.checkpoint_exists(path)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2 and all('give the program another directory' in line for line in lines)
+    for name, line in zip(('one', 'two'), lines):
+        assert f': {tmp_path}/{name} holds a run of a trainer, ' in line
