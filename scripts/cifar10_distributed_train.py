@@ -61,7 +61,6 @@ from cifar10.runs import checkpoint
 from cifar10.system import machine
 
 FLAGS = flags.FLAGS
-ADDRESS_HINT = 'check --ps_hosts and --worker_hosts'
 MODES = {'sync': synchronous, 'async': asynchronous, 'average': averaging, 'allreduce': allreduce}
 
 
@@ -126,7 +125,11 @@ def serve(cluster, task, timeouts):
     threads = training.requested_threads(training_flags.settings_from_flags())
     target = server.start(cluster, task, machine.session_config(['/cpu:0'], threads))
     watchdog = server.Watchdog(
-        cluster, task, timeouts, lambda: checkpoint.has_ended(FLAGS.train_dir), ADDRESS_HINT
+        cluster,
+        task,
+        timeouts,
+        lambda: checkpoint.has_ended(FLAGS.train_dir),
+        cluster_flags.address_hint(),
     )
     server.serve(target, cluster, task, watchdog)
 
@@ -150,7 +153,7 @@ def work(cluster, task, timeouts):
         print(f'Nothing to do: the run ends at step {job.run_length.last_step}')
         return
     target = server.start(cluster, task, job.session_config)
-    watchdog = server.Watchdog(cluster, task, timeouts, has_ended, ADDRESS_HINT)
+    watchdog = server.Watchdog(cluster, task, timeouts, has_ended, cluster_flags.address_hint())
     worker = worker_session.Worker(cluster, task, strategy, job, target, watchdog)
     cluster_line = training_job.describe_cluster(cluster, task, strategy)
     with (

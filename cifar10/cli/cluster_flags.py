@@ -25,7 +25,8 @@ _FLAGS_OF_MODES = {
     'push_steps': 'async',
     'average_period': 'average',
 }
-_TASK_FLAG = re.compile('--?(ps_hosts|worker_hosts|job_name|task_index)(=.*)?', re.DOTALL)
+_TASK_FLAGS = 'ps_hosts', 'worker_hosts', 'job_name', 'task_index'
+_TASK_FLAG = re.compile(f'--?({"|".join(_TASK_FLAGS)})(=.*)?', re.DOTALL)
 _FRESH = re.compile('--?(no)?fresh(=.*)?')
 _MODE = re.compile(r'(?:^|\s)--?mode[= ](\w+)(?!\S)')
 _NUM_GPUS = re.compile(r'(?:^|\s)--?num_gpus[= ]([1-9]\d*)(?!\S)')
@@ -106,11 +107,13 @@ def cluster_from_flags():
     Raises:
       UserError: the values are incomplete or malformed.
     """
-    values = {
-        name: value if FLAGS[name].value is None else FLAGS[name].value
-        for name, value in _tf_config().items()
-    }
-    cluster = Cluster(tuple(values['ps_hosts']), tuple(values['worker_hosts']))
+    text = os.environ.get('TF_CONFIG')
+    cluster, task = from_tf_config(text) if text else (Cluster((), ()), (None, None))
+    given = {name: FLAGS[name].value for name in _TASK_FLAGS if FLAGS[name].value is not None}
+    values = dict(zip(_TASK_FLAGS, (*cluster[:2], *task)), **given)
+    # The flags of tasks count the chief as worker 0.
+    chief_job = None if given.keys() - {'ps_hosts'} else cluster.chief_job
+    cluster = Cluster(tuple(values['ps_hosts']), tuple(values['worker_hosts']), chief_job)
     for name in ('job_name', 'task_index'):
         if values[name] is None and values['job_name'] != EVALUATOR:
             raise UserError(
@@ -122,11 +125,16 @@ def cluster_from_flags():
     return cluster, task
 
 
-def _tf_config():
-    """Return the values of TF_CONFIG by flag name; a missing value is empty or None."""
-    text = os.environ.get('TF_CONFIG')
-    cluster, task = from_tf_config(text) if text else (Cluster((), ()), (None, None))
-    return dict(zip(('ps_hosts', 'worker_hosts', 'job_name', 'task_index'), cluster + tuple(task)))
+def _is_in_tf_config(name):
+    """Return True if TF_CONFIG has what the flag --NAME would give."""
+    return bool(os.environ.get('TF_CONFIG')) and FLAGS[name].value is None
+
+
+def address_hint():
+    """Return the remedy for wrong addresses of the cluster."""
+    if _is_in_tf_config('worker_hosts'):
+        return 'check TF_CONFIG'
+    return 'check --ps_hosts and --worker_hosts'
 
 
 def strategy_from_flags(cluster):
@@ -135,14 +143,16 @@ def strategy_from_flags(cluster):
     Raises:
       UserError: flags contradict each other or have no effect.
     """
+    is_in_tf_config = _is_in_tf_config('ps_hosts')
     mode = FLAGS.mode or ('sync' if cluster.ps_hosts else 'allreduce')
     if mode == 'allreduce' and cluster.ps_hosts:
+        empty = 'remove ps from TF_CONFIG' if is_in_tf_config else 'give an empty --ps_hosts='
         raise UserError(
-            '--mode=allreduce has no parameter servers',
-            'leave out --mode, or give an empty --ps_hosts=',
+            '--mode=allreduce has no parameter servers', f'leave out --mode, or {empty}'
         )
     if mode != 'allreduce' and not cluster.ps_hosts:
-        raise UserError(f'--mode={mode} needs parameter servers', 'give --ps_hosts')
+        given = 'add ps to TF_CONFIG' if is_in_tf_config else 'give --ps_hosts'
+        raise UserError(f'--mode={mode} needs parameter servers', given)
     strategy = Strategy(
         mode,
         len(cluster.worker_hosts),
@@ -159,8 +169,8 @@ def strategy_from_flags(cluster):
             )
     if strategy.num_aggregated > strategy.num_workers:
         raise UserError(
-            f'--replicas_to_aggregate={strategy.replicas_to_aggregate} is more than the {strategy.num_workers} workers',
-            'give at most their number',
+            f'--replicas_to_aggregate={strategy.replicas_to_aggregate} is more than the number of workers ({cluster.count_workers()})',
+            'give at most this number',
         )
     if FLAGS.deterministic and mode != 'allreduce':
         raise UserError(

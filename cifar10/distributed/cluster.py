@@ -3,7 +3,7 @@
 import collections
 import json
 import re
-from typing import NamedTuple, Tuple
+from typing import NamedTuple, Optional, Tuple
 
 from cifar10.errors import UserError
 
@@ -43,6 +43,7 @@ class Cluster(NamedTuple):
 
     ps_hosts: Tuple[str, ...]
     worker_hosts: Tuple[str, ...]
+    chief_job: Optional[str] = None  # 'chief' or 'master', the job of worker 0 in TF_CONFIG
 
     @property
     def ps_tasks(self):
@@ -68,9 +69,20 @@ class Cluster(NamedTuple):
         """Return the 'host:port' of a Task."""
         return getattr(self, task.job_name + '_hosts')[task.index]
 
+    def name(self, task):
+        """Return the name of a Task. In TF_CONFIG, the chief is not one of the workers."""
+        if not self.chief_job or task.job_name != 'worker':
+            return str(task)
+        return str(Task('worker', task.index - 1) if task.index else Task(self.chief_job, 0))
+
     def describe(self, task):
         """Return a string with a Task and its address."""
-        return f'{task} ({self.address(task)})'
+        return f'{self.name(task)} ({self.address(task)})'
+
+    def count_workers(self):
+        """Return a string with the number of workers."""
+        chief = f', with the {self.chief_job}' if self.chief_job else ''
+        return f'{len(self.worker_hosts)}{chief}'
 
     def check(self, task=None):
         """Check the addresses and the Task.
@@ -97,11 +109,10 @@ class Cluster(NamedTuple):
                     'each task needs a port of its own',
                 )
         if task and task.job_name != EVALUATOR and task not in self.ps_tasks + self.worker_tasks:
-            hosts = f'{task.job_name}_hosts'
+            num_tasks = len(self.spec.get(task.job_name, ()))
             raise UserError(
                 f'There is no {task}',
-                f'{{{hosts}}} has {len(getattr(self, hosts))} addresses, and indexes begin at 0',
-                hosts,
+                f'the number of {task.job_name} addresses is {num_tasks}, and indexes begin at 0',
             )
 
 
@@ -148,7 +159,7 @@ def from_tf_config(text):
     "evaluator" are ignored.
 
     Raises:
-      UserError: the TF_CONFIG is malformed.
+      UserError: the TF_CONFIG is malformed, or lacks the task.
     """
     try:
         config = json.loads(text)
@@ -162,7 +173,7 @@ def from_tf_config(text):
         chief, master, ps, worker = [tuple(hosts.get(name, [])) for name in _CHIEFS + JOBS]
         chief += master
         index = int(str(index))
-        if len(chief) > 1 or job_name in _CHIEFS and (index or job_name not in hosts):
+        if len(chief) > 1 or job_name in _CHIEFS and index:
             raise ValueError('there can be one chief, with the index 0')
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(
@@ -170,6 +181,17 @@ def from_tf_config(text):
             '["host:port"]}, "task": {"type": "worker", "index": 0}}'
             % (f'{error} is missing' if isinstance(error, KeyError) else error)
         )
-    if job_name == 'worker' and index >= 0:
+    if not chief + worker:
+        raise UserError('TF_CONFIG has no worker', 'add "worker": ["host:port"] to its cluster')
+    num_tasks = len(hosts.get(job_name, []))
+    if job_name != EVALUATOR and not 0 <= index < num_tasks:
+        raise UserError(
+            f'TF_CONFIG has no {job_name} {index}',
+            f'its number of {job_name} addresses is {num_tasks}, and indexes begin at 0',
+        )
+    if job_name == 'worker':
         index += len(chief)
-    return Cluster(ps, chief + worker), Task('worker' if job_name in _CHIEFS else job_name, index)
+    chief_job = ('chief' if hosts.get('chief') else 'master') if chief else None
+    return Cluster(ps, chief + worker, chief_job), Task(
+        'worker' if job_name in _CHIEFS else job_name, index
+    )

@@ -65,6 +65,38 @@ def test_flags_override_tf_config(monkeypatch, words, expected):
     assert _given(*words) == expected
 
 
+def test_tasks_have_their_names_in_tf_config(monkeypatch):
+    """The flags of tasks have no chief."""
+    jobs = {'chief': ['b:2'], 'worker': ['c:3', 'd:4'], 'ps': ['a:1']}
+    text = json.dumps({'cluster': jobs, 'task': {'type': 'worker', 'index': 1}})
+    monkeypatch.setenv('TF_CONFIG', text)
+    for words, index, name in [
+        ([], 2, 'worker 1 (d:4)'),
+        (['--ps_hosts='], 2, 'worker 1 (d:4)'),
+        (['--task_index=2'], 2, 'worker 2 (d:4)'),
+        (['--task_index=0'], 0, 'worker 0 (b:2)'),
+    ]:
+        cluster, task = _given(*words)
+        assert (task, cluster.describe(task)) == (Task('worker', index), name)
+    with messages.raises('is more than the number of workers .3, with the chief.: give at most'):
+        _strategy(cluster._replace(chief_job='chief'), '--replicas_to_aggregate=4')
+
+
+def test_the_remedy_names_what_was_given(monkeypatch):
+    """TF_CONFIG or flags."""
+    servers, workers = '--ps_hosts=a:1', '--worker_hosts=b:2,c:3'
+    given = [workers, servers, *TASK]
+    flag_remedies = 'give --ps_hosts', 'give an empty --ps_hosts=', '--ps_hosts and --worker_hosts'
+    config_remedies = 'add ps to TF_CONFIG', 'remove ps from TF_CONFIG', 'check TF_CONFIG'
+    for words, (missing, empty, hint) in [(given, flag_remedies), ([], config_remedies)]:
+        assert _parsed(words, cluster_flags.address_hint).endswith(hint)
+        with messages.raises(f'--mode=sync needs parameter servers: {missing}$'):
+            _strategy(WITHOUT_SERVERS, *words, '--mode=sync')
+        with messages.raises(f'--mode=allreduce has no .*: leave out --mode, or {empty}$'):
+            _strategy(CLUSTER, *words, '--mode=allreduce')
+        monkeypatch.setenv('TF_CONFIG', TF_CONFIG)
+
+
 def _strategy(cluster, *words):
     return _parsed(words, cluster_flags.strategy_from_flags, cluster)
 
@@ -118,7 +150,10 @@ def test_strategies(cluster, words, strategy):
             [*HOSTS, *TASK, '--mode=async', '--average_period=2'],
             '--average_period has no effect with --mode=async: leave it out, or give --mode=average',
         ),
-        ([*HOSTS, *TASK, '--replicas_to_aggregate=3'], '.* is more than the 2 workers: '),
+        (
+            [*HOSTS, *TASK, '--replicas_to_aggregate=3'],
+            r'.* is more than the number of workers \(2\): ',
+        ),
         (
             [*HOSTS, *TASK, '--deterministic', '--seed=1'],
             '--deterministic does not work with --mode=sync: ',

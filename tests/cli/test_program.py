@@ -52,7 +52,7 @@ MISTAKES = [
     (
         'cifar10_distributed_train --worker_hosts=a:1 --job_name=worker --task_index=1',
         1,
-        'There is no worker 1: --worker_hosts has 1 addresses, .*',
+        'There is no worker 1: the number of worker addresses is 1, .*',
     ),
     ('cifar10_eval --data_dir={data} --checkpoint_dir={tmp} --run_once', 1, 'There is no ch.*'),
     ('cifar10_eval --data_dir={tmp}/nowhere', 1, '{tmp}/nowhere does not exist: make a data .*'),

@@ -23,7 +23,14 @@ def test_tasks():
         True,
         False,
     ]
-    assert CLUSTER.describe(other) == 'worker 1 (c:3)'
+    assert CLUSTER.describe(other) == 'worker 1 (c:3)' and CLUSTER.count_workers() == '2'
+    with_chief = CLUSTER._replace(chief_job='master')
+    assert [with_chief.describe(task) for task in [Task('ps', 0), chief, other]] == [
+        'ps 0 (a:1)',
+        'master 0 (b:2)',
+        'worker 0 (c:3)',
+    ]
+    assert with_chief.count_workers() == '2, with the master' and with_chief.spec == CLUSTER.spec
     assert Task('worker', 12).device == '/job:worker/task:12/cpu:0'
     assert CLUSTER.state_tasks == CLUSTER.ps_tasks
     assert Cluster((), ('b:2', 'c:3')).state_tasks == [chief]
@@ -70,7 +77,9 @@ def test_a_number_of_addresses(cluster, complaint):
 
 @pytest.mark.parametrize('job, index, count', [('worker', 2, 2), ('ps', 1, 1)])
 def test_a_wrong_index(job, index, count):
-    with messages.raises(f'^There is no {job} {index}: `{job}_hosts` has {count} addresses, '):
+    with messages.raises(
+        f'^There is no {job} {index}: the number of {job} addresses is {count}, and indexes begin'
+    ):
         CLUSTER.check(Task(job, index))
 
 
@@ -88,28 +97,25 @@ def _config(jobs, job='worker', index=0, **further):
         ),
         # as from a shell template
         (
-            _config({'ps': [], 'worker': ['b:2']}, index='3', rpc_layer='grpc'),
-            Cluster((), ('b:2',)),
-            Task('worker', 3),
-        ),
-        (
-            _config({'chief': ['b:2'], 'ps': ['a:1'], 'worker': ['c:3']}, 'worker'),
-            CLUSTER,
+            _config({'ps': [], 'worker': ['b:2', 'c:3']}, index='1', rpc_layer='grpc'),
+            Cluster((), ('b:2', 'c:3')),
             Task('worker', 1),
         ),
         (
-            _config({'master': ['b:2'], 'ps': ['a:1'], 'worker': ['c:3']}, 'master'),
-            CLUSTER,
+            _config({'chief': ['b:2'], 'ps': ['a:1'], 'worker': ['c:3']}, 'worker'),
+            CLUSTER._replace(chief_job='chief'),
+            Task('worker', 1),
+        ),
+        (
+            _config(
+                {'master': ['b:2'], 'ps': ['a:1'], 'worker': ['c:3']}, 'master', environment='cloud'
+            ),
+            CLUSTER._replace(chief_job='master'),
             Task('worker', 0),
         ),
         (
-            _config({'chief': ['b:2'], 'worker': ['c:3']}, index=-1),
-            Cluster((), ('b:2', 'c:3')),
-            Task('worker', -1),  # stays wrong
-        ),
-        (
             _config({'chief': ['b:2'], 'worker': ['c:3'], 'evaluator': ['d:4']}, 'evaluator'),
-            Cluster((), ('b:2', 'c:3')),
+            Cluster((), ('b:2', 'c:3'), 'chief'),
             Task('evaluator', 0),
         ),
     ],
@@ -122,12 +128,14 @@ def test_tf_config(text, cluster, task):
     'text, what',
     [
         ('{"cluster": ', 'line 1 column'),
+        ('not JSON', 'line 1 column'),
+        ('{"task": {"type": "worker", "index": 0}}', "'cluster' is missing"),
+        ('{"cluster": {"worker": ["a:1"]}}', "'task' is missing"),
         ('{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker"}}', "'index' is missing"),
         (_config({'worker': 'a:1'}), 'the addresses of worker are not a list of strings'),
         (_config(['worker']), 'list'),
         (_config({'worker': ['a:1']}, index=0.5), '0.5'),
         (_config({'chief': ['a:1', 'b:2']}, 'worker'), 'there can be one chief, with the index 0'),
-        (_config({'worker': ['b:2']}, 'chief'), 'there can be one chief, with the index 0'),
         (_config({'master': ['b:2']}, 'master', 1), 'there can be one chief, with the index 0'),
         (_config({'worker': ['b:2'], 'server': []}), "not 'server'"),
     ],
@@ -135,6 +143,26 @@ def test_tf_config(text, cluster, task):
 def test_malformed_tf_config(text, what):
     with messages.raises(rf'^TF_CONFIG is malformed \(.*{what}.*\): write {{"cluster": {{"ps": '):
         from_tf_config(text)
+
+
+WITH_CHIEF = {'chief': ['b:2'], 'ps': ['a:1'], 'worker': ['c:3', 'd:4']}
+
+
+@pytest.mark.parametrize(
+    'jobs, job, index, complaint',
+    [
+        (WITH_CHIEF, 'worker', 2, 'no worker 2: its number of worker addresses is 2, and indexes'),
+        (WITH_CHIEF, 'worker', -1, 'no worker -1: its number of worker addresses is 2, and '),
+        (WITH_CHIEF, 'ps', 1, 'no ps 1: its number of ps addresses is 1, and indexes begin at 0'),
+        ({'worker': ['b:2']}, 'chief', 0, 'no chief 0: its number of chief addresses is 0, and '),
+        (WITH_CHIEF, 'master', 0, 'no master 0: its number of master addresses is 0, and indexes'),
+        ({'ps': ['a:1']}, 'ps', 0, r'no worker: add "worker": \["host:port"\] to its cluster$'),
+        ({'worker': []}, 'evaluator', 0, 'no worker: add '),
+    ],
+)
+def test_a_task_that_tf_config_lacks(jobs, job, index, complaint):
+    with messages.raises(f'^TF_CONFIG has {complaint}'):
+        from_tf_config(_config(jobs, job, index))
 
 
 @pytest.mark.parametrize(
