@@ -10,6 +10,7 @@ _OTHER_NAMES = {  # of each flag; the first flag of the script that has the othe
     'checkpoint_dir': 'model_dir train_dir',
     'checkpoint': 'checkpoint_file checkpoint_path ckpt',
     'data_dir': 'data data_path dataset_dir',
+    'init_checkpoint': 'checkpoint_path fine_tune_checkpoint pretrained pretrained_model warm_start_from',
     'max_steps': 'iterations max_iter max_iters num_batches num_iterations num_steps num_train_steps steps train_steps training_steps',
     'steps': 'max_steps num_batches num_steps',
     'warmup_steps': 'num_warmup_batches',
