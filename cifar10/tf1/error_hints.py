@@ -10,6 +10,7 @@ import re
 import sys
 import traceback
 
+from tensorflow.compat import v2 as tensorflow_2
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
@@ -172,9 +173,13 @@ def program_entries(trace, directory):
 
 def is_beside(path, directory):
     """Return True if a file is in the program's directory, and not in a package there."""
+    return os.path.realpath(path).startswith(os.path.join(directory, '')) and not is_package(path)
+
+
+def is_package(path):
+    """Return True if a file belongs to this package, or to an installed one."""
     path = os.path.realpath(path)
-    is_package = path.startswith(_PACKAGE_DIR) or 'site-packages' in path
-    return path.startswith(os.path.join(directory, '')) and not is_package
+    return path.startswith(_PACKAGE_DIR) or re.search('(site|dist)-packages', path) is not None
 
 
 def _frame(entry):
@@ -206,6 +211,9 @@ def _find_name_remedies(text):
     owner = sys.modules.get(re.sub(r'^tf\b', 'tensorflow', module))
     similar = difflib.get_close_matches(name, dir(owner), 1, 0.85)
     question = f"did you mean '{similar[0]}'? " if similar else ''
+    newer = _find_in_version_2(module, name)
+    if newer:
+        return [f'TensorFlow 2 has it: {newer}']
     if (getattr(owner, '__file__', None) or '').startswith(_PACKAGE_DIR):
         return [question + "the tutorial's module has no such name: " + _COPY_HINT]
     if 'tf_slim' in text or re.match(r'tensorflow\.contrib\.(slim|layers|framework)', module):
@@ -216,6 +224,17 @@ def _find_name_remedies(text):
             '(docs/requirements-1.15.txt) may have the name'
         ]
     return []
+
+
+def _find_in_version_2(module, name):
+    """Return the name in tf.compat.v2 of a name that a module of version 1 lacks, or None."""
+    path = re.sub(
+        r'^tensorflow(_core)?(\._api\.v\d)?(\.compat\.v1)?(?=\.|$)', 'tf.compat.v2', module
+    )
+    owner = tensorflow_2
+    for part in path.split('.')[3:]:
+        owner = getattr(owner, part, None)
+    return f'{path}.{name}' if path.startswith('tf.compat.v2') and name in dir(owner) else None
 
 
 def find_syntax_remedy(error):

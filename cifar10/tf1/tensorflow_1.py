@@ -24,7 +24,7 @@ import tensorflow as tensorflow_2
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
-from cifar10.tf1 import batch_normalization, contrib, downloads, program_flags, sessions
+from cifar10.tf1 import batch_normalization, contrib, downloads, program_flags, sessions, versions
 from cifar10.tf1.private_api import (
     client,
     control_flow_ops,
@@ -139,6 +139,7 @@ def install():
         tf.contrib = tensorflow_2.contrib
     else:
         tf.contrib = contrib.install()
+        versions.install()
         _show_layers()
     _alias_submodules(module)
 
@@ -178,7 +179,6 @@ def _module():
     """Return the module `tensorflow`: compat.v1, and the submodules of the installed package."""
     module = types.ModuleType('tensorflow', tf.__doc__)
     module.__path__, module.__file__ = tensorflow_2.__path__, tensorflow_2.__file__
-    module.__version__ = tf.__version__
     module.compat = tensorflow_2.compat
 
     def get(name):
@@ -190,7 +190,7 @@ def _module():
                 return tf.keras
             finally:
                 sys.modules['tensorflow'] = module
-        if name.startswith('__') or not hasattr(tf, name):
+        if (name.startswith('__') and name != '__version__') or not hasattr(tf, name):
             raise AttributeError(f"module 'tensorflow' has no attribute {name!r}")
         return getattr(tf, name)
 

@@ -43,6 +43,22 @@ def _explain(text, directory):
             marks=pytest.mark.skipif(hasattr(np, 'float'), reason='this NumPy has it'),
         ),
         pytest.param('import tensorflow.contrib.learn', 2, 'docs/tf1.md', marks=only_with_2),
+        (TF + 'tf.random.set_seed(1)', 3, '; TensorFlow 2 has it: tf.compat.v2.random.set_seed'),
+        (
+            'from tensorflow.compat.v1 import optimizers',
+            2,
+            '; TensorFlow 2 has it: tf.compat.v2.optimizers',
+        ),
+        (
+            'import tensorflow.compat.v1.optimizers',
+            2,
+            '; TensorFlow 2 has it: tf.compat.v2.optimizers',
+        ),
+        (
+            TF + 'tf.metrics.Accuracy()',
+            3,
+            "'Accuracy'; TensorFlow 2 has it: tf.compat.v2.metrics.Accuracy",
+        ),
         (TF + 'tf.scalar_summary', 3, 'docs/tf1.md'),
         (TF + 'tf.nn.bais_add', 3, "did you mean 'bias_add'? docs/tf1.md"),
         ('from tensorflow.compat.v1 import placehodler', 2, "did you mean 'placeholder'?"),

@@ -1,6 +1,7 @@
 """TensorFlow 1 for programs: modules, names, messages, and the truth of a gradient."""
 
 import pytest
+import tensorflow
 
 from tests.helpers import programs
 
@@ -126,3 +127,45 @@ def test_the_runner_leaves_no_trace(tmp_path):
     assert (tmp_path / 'log').read_text() == 'INFO:tensorflow:to the file\n'
     assert 'to the file' not in stderr
     assert 'my function is deprecated' in stderr
+
+
+def test_a_program_sees_version_1_15_and_packages_the_installed_one(tmp_path):
+    package = tmp_path / 'site-packages' / 'package.py'
+    package.parent.mkdir()
+    reads = (
+        'import tensorflow as tf, tensorflow.compat.v1 as tf1\n'
+        'from tensorflow import VERSION, __version__\n'
+        'from tensorflow.version import VERSION as of_module\n'
+        'versions = {VERSION, __version__, of_module, tf.__version__, tf.VERSION,\n'
+        '            tf.version.VERSION, tf1.__version__, tf1.VERSION, tf1.version.VERSION,\n'
+        '            tf.compat.v1.__version__}\n'
+    )
+    package.write_text(reads)
+    _, stdout, stderr = _run(
+        tmp_path,
+        reads + f'import sys\nsys.path.append({str(package.parent)!r})\n'
+        'import package\n'
+        'from cifar10.cli import program\n'
+        'assert int(tf.__version__.split(".")[0]) == 1\n'
+        'star = {}\n'
+        'exec("from tensorflow import *", star)\n'
+        'star_1 = {}\n'
+        'exec("from tensorflow.compat.v1 import *", star_1)\n'
+        'assert star["VERSION"] == star_1["VERSION"] == "1.15.5" and "__getattr__" not in star_1\n'
+        'print(*versions, sep="\\n")\n'
+        'print(*package.versions, tf.compat.v2.__version__, tf.compat.v2.version.VERSION)\n'
+        'print(program.versions())\n',
+    )
+    program, others, line = stdout.splitlines() or [stderr]
+    installed = tensorflow.__version__
+    assert (program, others.split()) == ('1.15.5', [installed] * 3), stderr
+    assert f', TensorFlow {installed}; ' in line
+
+
+def test_a_name_that_only_a_later_version_has(tmp_path):
+    """The remedy, carried out, works."""
+    _, _, stderr = _run(tmp_path, 'tf.random.set_seed(1)')
+    line, name = stderr.rstrip().split('; TensorFlow 2 has it: ')
+    assert line.startswith(f'cifar10_run.py: error: {tmp_path / "program.py"}:4: AttributeError: ')
+    status, _, stderr = _run(tmp_path, name + '(1)')
+    assert status == 0, stderr
