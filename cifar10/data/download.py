@@ -19,6 +19,7 @@ from cifar10.data.progress_lines import ProgressLines
 from cifar10.errors import UserError
 from cifar10.system import files
 
+THREAD_NAME = 'cifar10-download'  # of the threads that open a connection
 _CHUNK_BYTES = 1 << 18
 _TIMEOUT_SECS = 10  # to connect, and between two chunks
 _PAUSE_SECS = 1  # before a host is asked again
@@ -167,7 +168,7 @@ def _open(request):
         except Exception as error:  # The caller raises it.
             results.put(error)
 
-    threading.Thread(target=run, daemon=True).start()
+    threading.Thread(target=run, name=THREAD_NAME, daemon=True).start()
     try:
         result = results.get(timeout=_TIMEOUT_SECS)
     except queue.Empty:

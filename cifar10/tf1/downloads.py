@@ -3,14 +3,23 @@
 The hosts in the programs are slow (CIFAR-10) or refuse the files (MNIST).
 """
 
+import http.client
+import importlib
+import importlib.util
+import io
 import os
+import pathlib
 import tarfile
+import tempfile
+import threading
+from typing import NamedTuple
+import urllib.error
 import urllib.request
 
 import six
 
 from cifar10.data import catalog, dataset, verification
-from cifar10.data.download import download_archive
+from cifar10.data.download import THREAD_NAME, download_archive
 from cifar10.errors import UserError, show
 from cifar10.system import directories, files
 
@@ -35,11 +44,23 @@ MNIST = {
 
 
 def install():
-    """Let urlretrieve get published files by `fetch`, whichever of their hosts a program names."""
+    """Let urllib and requests get published files, whichever of their hosts a program names."""
     archives = [*MNIST.values()]
     for published in catalog.PUBLISHED.values():
         archives += published.archives
     archives_by_location = {_location(url): each for each in archives for url in each.urls}
+    _replace_urlretrieve(archives_by_location)
+    _replace_open(archives_by_location)
+    if importlib.util.find_spec('requests'):
+        _replace_send(archives_by_location)
+
+
+def _location(url):
+    return str(url).partition('://')[2]  # Programs name the same host with http and https.
+
+
+def _replace_urlretrieve(archives_by_location):
+    """Let urlretrieve with a path use `fetch`, which can also pack, and resume a download."""
     retrieve = urllib.request.urlretrieve
 
     def retrieve_from_fast_host(url, filename=None, *others, **named):
@@ -52,8 +73,71 @@ def install():
     urllib.request.urlretrieve = six.moves.urllib.request.urlretrieve = retrieve_from_fast_host
 
 
-def _location(url):
-    return str(url).partition('://')[2]  # Programs name the same host with http and https.
+def _replace_open(archives_by_location):
+    """Replace the method behind urlopen, and behind a urlretrieve that Keras has imported."""
+    open_url = urllib.request.OpenerDirector.open
+
+    def open_from_fast_host(self, url, data=None, *others, **named):
+        request = urllib.request.Request(url) if isinstance(url, str) else url
+        archive = archives_by_location.get(_location(request.full_url))
+        is_whole = (
+            data is None and request.get_method() == 'GET' and not request.has_header('Range')
+        )
+        if archive is None or not is_whole or threading.current_thread().name == THREAD_NAME:
+            return open_url(self, url, data, *others, **named)
+        try:
+            response = _respond(archive)
+        except ConnectionError as error:
+            raise urllib.error.URLError(f'Cannot download {error}') from None
+        response.url, response.msg = request.full_url, response.reason  # as urllib sets them
+        return response
+
+    urllib.request.OpenerDirector.open = open_from_fast_host
+
+
+def _replace_send(archives_by_location):
+    """Replace the method behind requests.get."""
+    requests, urllib3 = map(importlib.import_module, ['requests', 'urllib3'])
+    send = requests.adapters.HTTPAdapter.send
+
+    def send_from_fast_host(self, request, *others, **named):
+        archive = archives_by_location.get(_location(request.url))
+        if archive is None or request.method != 'GET' or 'Range' in request.headers:
+            return send(self, request, *others, **named)
+        try:
+            body = _respond(archive)
+        except ConnectionError as error:
+            raise requests.ConnectionError(f'Cannot download {error}', request=request) from None
+        response = urllib3.HTTPResponse(
+            body, dict(body.headers), body.status, reason=body.reason, preload_content=False
+        )
+        return self.build_response(request, response)
+
+    requests.adapters.HTTPAdapter.send = send_from_fast_host
+
+
+class _Connection(NamedTuple):
+    """Socket with a response."""
+
+    content: bytes
+
+    def makefile(self, unused_mode):
+        """Return the response as a file."""
+        head = f'HTTP/1.1 200 OK\r\nContent-Length: {len(self.content)}\r\n\r\n'
+        return io.BytesIO(head.encode() + self.content)
+
+
+def _respond(archive):
+    """Return an http.client.HTTPResponse with a published file.
+
+    Raises:
+      ConnectionError, UserError: see download_archive.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(download_archive([archive], directory, show))
+        response = http.client.HTTPResponse(_Connection(path.read_bytes()))
+    response.begin()
+    return response
 
 
 def fetch(archive, path, progress=show):

@@ -124,6 +124,7 @@ _REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
         r"No module named '(?!tensorflow|cifar10)",
         'put this module beside the program, or install its package with pip',
     ),
+    (r'Cannot download https?://', 'check the network'),
     (r'^DuplicateFlagError', 'give one of the two flags another name'),
     (
         r'^(UnrecognizedFlag|IllegalFlagValue)?Error: .*(flag|Flag)',

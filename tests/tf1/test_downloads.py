@@ -1,17 +1,20 @@
-"""Downloads of programs by urlretrieve."""
+"""Downloads of programs."""
 
 import contextlib
 import hashlib
+import importlib
 import os
 import shutil
 import tarfile
+import urllib.error
 import urllib.request
 
 import pytest
 import six
+import tensorflow.compat.v1 as tf
 
 from cifar10.data import catalog
-from cifar10.tf1 import downloads
+from cifar10.tf1 import downloads, error_hints
 from tests.helpers import data_sets, download_server, messages
 
 NAME = 'cifar-10-binary.tar.gz'
@@ -20,6 +23,19 @@ NAME = 'cifar-10-binary.tar.gz'
 def _archive(content, url):
     md5 = hashlib.md5(content).hexdigest()
     return catalog.CIFAR10.archive_of(NAME)._replace(md5=md5, urls=[url])
+
+
+@pytest.fixture
+def install(monkeypatch):
+    """Return the function `install`, which is undone after the test."""
+    owners = [(module, 'urlretrieve') for module in (urllib.request, six.moves.urllib.request)]
+    owners.append((urllib.request.OpenerDirector, 'open'))
+    with contextlib.suppress(ImportError):  # TensorFlow 1.15 does not need requests.
+        adapters = importlib.import_module('requests').adapters
+        owners.append((adapters.HTTPAdapter, 'send'))
+    for owner, name in owners:
+        monkeypatch.setattr(owner, name, getattr(owner, name))
+    return downloads.install
 
 
 @pytest.mark.parametrize(
@@ -35,15 +51,13 @@ def _archive(content, url):
         ('http://localhost/cifar-10-binary.tar.gz', None, None),
     ],
 )
-def test_which_files_come_from_several_hosts(monkeypatch, url, name, num_hosts):
-    """Another host, and a file without a name, are left to urllib."""
-    for module in (urllib.request, six.moves.urllib.request):
-        monkeypatch.setattr(module, 'urlretrieve', lambda url, *arguments: 'by urllib')
+def test_which_files_come_from_several_hosts(monkeypatch, install, url, name, num_hosts):
+    """Another host is left to urllib."""
+    monkeypatch.setattr(urllib.request, 'urlretrieve', lambda url, *arguments: 'by urllib')
     calls = []
     monkeypatch.setattr(downloads, 'fetch', lambda *arguments: calls.append(arguments))
-    downloads.install()
-    assert six.moves.urllib.request.urlretrieve(url) == 'by urllib'
-    result = urllib.request.urlretrieve(url, '/x/data.tgz', lambda *numbers: None)
+    install()
+    result = six.moves.urllib.request.urlretrieve(url, '/x/data.tgz', lambda *numbers: None)
     if name is None:
         assert (result, calls) == ('by urllib', [])
         return
@@ -51,6 +65,98 @@ def test_which_files_come_from_several_hosts(monkeypatch, url, name, num_hosts):
     assert (result[0], path) == ('/x/data.tgz', '/x/data.tgz')
     assert archive.name == name and len(archive.urls) == num_hosts
     assert all(name in url for url in archive.urls)
+
+
+def _open(url, path):
+    with urllib.request.urlopen(url, timeout=30) as response, open(path, 'wb') as file:
+        size = int(response.info()['Content-Length'])
+        assert response.status == 200 and int(response.getheader('Content-Length')) == size
+        shutil.copyfileobj(response, file)
+
+
+def _open_with_own_opener(url, path):
+    opener = urllib.request.build_opener()
+    opener.addheaders = [('User-agent', 'Mozilla/5.0')]
+    with opener.open(urllib.request.Request(url)) as response, open(path, 'wb') as file:
+        file.write(response.read())
+
+
+def _get_by_keras(url, path):
+    directory, name = os.path.split(path)
+    tf.keras.utils.get_file(name, url, cache_dir=directory, cache_subdir='')
+
+
+def _get_by_requests(url, path):
+    requests = pytest.importorskip('requests')
+    with requests.get(url, stream=True) as response, open(path, 'wb') as file:
+        response.raise_for_status()
+        assert int(response.headers['content-length']) > 0
+        for chunk in response.iter_content(7):
+            file.write(chunk)
+
+
+WAYS = [
+    lambda *arguments: urllib.request.urlretrieve(*arguments),
+    urllib.request.urlretrieve,  # as Keras has imported it
+    _open,
+    _open_with_own_opener,
+    _get_by_keras,
+    _get_by_requests,
+]
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """Return a function that makes a server, and a slow one, the hosts of a published archive."""
+
+    def make(content, *servers):
+        archive = _archive(content, '')._replace(urls=[server.url for server in servers])
+        published = catalog.CIFAR10._replace(archives=[archive])
+        monkeypatch.setattr(catalog, 'PUBLISHED', {'cifar10': published})
+
+    return make
+
+
+@pytest.mark.parametrize('way', WAYS)
+def test_a_file_comes_from_the_first_host(tmp_path, install, known, way):
+    content = bytes(range(256)) * 40
+    fast = download_server.Server(content, ['corrupt', 'none'])
+    slow, path = download_server.Server(b'slow', ['none']), tmp_path / 'data.tgz'
+    # The first host sends another file at first.
+    with contextlib.closing(fast), contextlib.closing(slow):
+        known(content, fast, fast, slow)
+        install()
+        way(slow.url, str(path))
+    assert path.read_bytes() == content
+    assert (len(fast.ranges), slow.ranges) == (2, [])
+
+
+@pytest.mark.parametrize('way', WAYS[2:])
+def test_no_host_sends_the_file(tmp_path, install, known, way):
+    server = download_server.Server(b'', [404])
+    with contextlib.closing(server):
+        known(b'x', server)
+        install()
+        with pytest.raises(Exception, match='Cannot download') as caught:
+            way(server.url, str(tmp_path / 'data.tgz'))
+    line = error_hints.find_hint(caught.value, str(tmp_path))
+    assert line.endswith(f'Cannot download {server.url}; check the network')
+
+
+def test_other_requests_are_those_of_the_program(install, known):
+    """They are for a part of the file, or no requests for the file."""
+    server = download_server.Server(b'0123456789', ['none'])
+    with contextlib.closing(server):
+        known(b'another file', server)
+        install()
+        part = urllib.request.Request(server.url, headers={'Range': 'bytes=4-'})
+        assert urllib.request.urlopen(part).read() == b'456789'
+        for request in [
+            urllib.request.Request(server.url, method='HEAD'),
+            urllib.request.Request(server.url, b'posted'),
+        ]:
+            with pytest.raises(urllib.error.HTTPError, match='501'):  # The server has only GET.
+                urllib.request.urlopen(request)
 
 
 def test_a_file_with_another_name(tmp_path):
