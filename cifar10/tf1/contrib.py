@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.input import prefetch_queue
 from cifar10.tf1 import batch_normalization, contrib_hparams, layers, sequence_loss
-from cifar10.tf1.private_api import rnn_cell
+from cifar10.tf1.private_api import nest, rnn_cell
 
 
 def _prefetch_queue(tensors, capacity=8, num_threads=1, name=None):
@@ -79,9 +79,25 @@ _MODULES = {
     },
     'contrib.deprecated': SUMMARIES,
     'contrib.framework': {
+        'TensorSpec': tf.TensorSpec,
+        'argsort': tf.argsort,
+        'assert_global_step': tf.train.assert_global_step,
+        'assert_same_float_dtype': tf.debugging.assert_same_float_dtype,
+        'assert_scalar': tf.debugging.assert_scalar,
+        'convert_to_tensor_or_sparse_tensor': tf.convert_to_tensor_or_sparse_tensor,
         'create_global_step': tf.train.create_global_step,
         'get_global_step': tf.train.get_global_step,
         'get_or_create_global_step': tf.train.get_or_create_global_step,
+        # tf.train has other names for the first argument of these four.
+        'init_from_checkpoint': lambda checkpoint_dir, assignment_map: (
+            tf.train.init_from_checkpoint(checkpoint_dir, assignment_map)
+        ),
+        'is_tensor': tf.is_tensor,
+        'list_variables': lambda checkpoint_dir: tf.train.list_variables(checkpoint_dir),
+        'load_checkpoint': lambda filepattern: tf.train.load_checkpoint(filepattern),
+        'load_variable': lambda checkpoint_dir, name: tf.train.load_variable(checkpoint_dir, name),
+        'nest': nest,
+        'sort': tf.sort,
     },
     'contrib.keras': {},
     'contrib.layers': _LAYERS,
@@ -154,7 +170,8 @@ def install():
 def _use_slim(module):
     """Let arg_scope, which only tf_slim has, apply to the layers: use the layers of tf_slim.
 
-    Its batch_norm is replaced, because it needs a class that TensorFlow 2 lacks.
+    Its batch_norm is replaced, because it needs a class that TensorFlow 2 lacks. Its networks
+    become `tf.contrib.slim.nets`.
     """
     slim_layers = importlib.import_module('tf_slim.layers')
     batch_norm = importlib.import_module('tf_slim').add_arg_scope(batch_normalization.batch_norm)
@@ -163,3 +180,5 @@ def _use_slim(module):
     for name in set(vars(module)) & set(vars(slim_layers)):
         if not name.startswith('__'):
             setattr(module, name, getattr(slim_layers, name))
+    slim = sys.modules['tensorflow.contrib.slim']
+    slim.nets = sys.modules[f'{slim.__name__}.nets'] = importlib.import_module('tf_slim.nets')

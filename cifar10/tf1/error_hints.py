@@ -4,6 +4,7 @@ A hint is one line with the file, the line number and the remedy.
 """
 
 import difflib
+import importlib.util
 import linecache
 import os
 import re
@@ -14,6 +15,7 @@ from tensorflow.compat import v2 as tensorflow_2
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
+from cifar10.tf1 import missing_names
 
 _PACKAGE_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), '')
 _PYTHON_3_HINT = (
@@ -115,7 +117,7 @@ _REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
         r'TypeError: (\w+)\(\) .* in .*cifar10(_input)?\.\1\(',
         "the tutorial's function differs: " + _COPY_HINT,
     ),
-    (r"No module named 'PIL'", 'pip install pillow'),
+    *missing_names.MODULES,
     (
         r"(cannot import name '\w+' from|module) 'scipy[\w.]*'",
         'SciPy has moved or removed this name: see its release notes',
@@ -217,7 +219,12 @@ def _find_name_remedies(text):
         return [f'TensorFlow 2 has it: {newer}']
     if (getattr(owner, '__file__', None) or '').startswith(_PACKAGE_DIR):
         return [question + "the tutorial's module has no such name: " + _COPY_HINT]
-    if 'tf_slim' in text or re.match(r'tensorflow\.contrib\.(slim|layers|framework)', module):
+    may_be_in_slim = (
+        re.match(r'(tensorflow|tf)\.contrib\.(slim|layers|framework)', module)
+        and not re.search(missing_names.NOT_IN_TF_SLIM, name)
+        and not importlib.util.find_spec('tf_slim')
+    )
+    if may_be_in_slim:
         return [question + 'More names: pip install tf_slim']
     if re.match(r'(tensorflow(_core)?|tf\.contrib)\b', module):
         return [

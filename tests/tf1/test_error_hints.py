@@ -136,6 +136,9 @@ def test_the_place_and_the_hint(tmp_path, text, line, hint):
     [
         ('layers.xavier_initialiser', "did you mean 'xavier_initializer'? More names: pip install"),
         ('slim.arg_scope', 'More names: pip install tf_slim'),
+        ('framework.arg_scope', 'More names: pip install tf_slim'),
+        ('framework.smart_cond', 'docs/tf1.md has remedies for removed names'),
+        ('layers.embed_sequence', 'docs/tf1.md has remedies for removed names'),
     ],
 )
 def test_names_of_contrib(tmp_path, name, hint):
@@ -148,6 +151,43 @@ def test_names_of_contrib(tmp_path, name, hint):
     assert message.startswith(
         f'{tmp_path / "program.py"}:3: AttributeError: tf.contrib.{name} is not in this TensorFlow; {hint}'
     )
+
+
+def test_slim_is_not_the_remedy_if_it_is_installed(tmp_path, monkeypatch):
+    (tmp_path / 'tf_slim.py').write_text('')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    message = _explain('raise AttributeError("tf.contrib.slim.nix is not in this")', tmp_path)
+    assert '; docs/tf1.md has remedies' in message and 'pip install' not in message
+
+
+@pytest.mark.parametrize(
+    'module, remedy',
+    [
+        ('imghdr', 'Python has removed this module: pip install standard-imghdr'),
+        ('telnetlib', 'Python has removed this module: pip install standard-telnetlib'),
+        ('cgi', 'Python has removed this module: pip install legacy-cgi'),
+        ('imp', 'Python has removed this module: replace it by importlib, or pip install zombie-'),
+        ('distutils.core', 'Python has removed this module: pip install setuptools'),
+        ('nis', 'Python has removed this module: use Python 3.12, which has it'),
+        ('important', 'put this module beside the program'),
+        ('pkg_resources', 'pip install "setuptools<82"'),
+        ('google.colab', 'it exists on Google Colab only: remove the lines that use it, and give'),
+        ('google.cloud', 'put this module beside the program'),
+    ],
+)
+def test_missing_modules(tmp_path, module, remedy):
+    """The error is raised here, because the Python or its environment may have the module."""
+    message = _explain(f'raise ImportError("No module named {module!r}")', tmp_path)
+    assert f"No module named '{module}'; {remedy}" in message
+
+
+@pytest.mark.parametrize(
+    'line',
+    ['from google.colab import drive', 'import google.colab.files', 'from google import colab'],
+)
+def test_google_colab(tmp_path, line):
+    """`google` is a package, of protobuf, or there is none."""
+    assert 'it exists on Google Colab only: remove' in _explain(line, tmp_path)
 
 
 @pytest.mark.parametrize(

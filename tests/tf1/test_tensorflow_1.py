@@ -87,6 +87,24 @@ def test_layers_cells_and_slots(tmp_path):
     } <= set(stdout.split())
 
 
+def test_checkpoints_by_contrib_framework(tmp_path):
+    _, stdout, stderr = _run(
+        tmp_path,
+        'from tensorflow.contrib.framework import init_from_checkpoint, list_variables, nest\n'
+        'from tensorflow.contrib import framework\n'
+        f'directory = {str(tmp_path)!r}\n'
+        'with tf.Session() as sess:\n'
+        '    sess.run(tf.global_variables_initializer())\n'
+        '    tf.train.Saver({"x": x}).save(sess, directory + "/model.ckpt")\n'
+        '    init_from_checkpoint(checkpoint_dir=directory, assignment_map={"x": y})\n'
+        '    sess.run(tf.global_variables_initializer())\n'
+        '    print(sess.run(y), list_variables(directory), nest.flatten([1, (2, [3])]))\n'
+        'print(framework.load_variable(directory, "x"),\n'
+        '      framework.load_checkpoint(directory).get_tensor("x"))\n',
+    )
+    assert stdout == "2.0 [('x', [])] [1, 2, 3]\n2.0 2.0\n", stderr
+
+
 def test_modules_are_of_version_1(tmp_path):
     """In version 2, the second argument of dropout is another one, and losses have other names."""
     _, stdout, stderr = _run(
