@@ -101,13 +101,21 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, settings=
         return images, check_labels(labels, split.num_classes)
 
 
+def min_queue_examples(num_examples):
+    """Return the minimum size of the shuffle queue: 40 % of the examples, and at least 1.
+
+    It is 40 % of no more than 50,000 examples, to bound the memory.
+    """
+    num_examples = min(num_examples, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN)
+    return max(1, int(num_examples * MIN_FRACTION_OF_EXAMPLES_IN_QUEUE))
+
+
 def shuffled_records(split, num_examples, batch_size, settings=InputSettings()):
     """Return batches of raw records, in random order, endlessly.
 
     Args:
       split: a Split.
-      num_examples: examples in the shard. The queue keeps at least 40 % of them, but of no more
-        than 50,000, to bound the memory.
+      num_examples: examples in the shard, see min_queue_examples.
       batch_size: examples per batch.
       settings: an InputSettings. If `deterministic` is True and one thread dequeues, the graph's
         seed fixes the order.
@@ -116,9 +124,7 @@ def shuffled_records(split, num_examples, batch_size, settings=InputSettings()):
       labels: int32 [batch_size].
       images: uint8 [batch_size, 3, 32, 32].
     """
-    minimum = int(
-        min(num_examples, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN) * MIN_FRACTION_OF_EXAMPLES_IN_QUEUE
-    )
+    minimum = min_queue_examples(num_examples)
     # Deterministic: with room for one record above the minimum, the queue is full at each dequeue.
     # The timing of threads then does not change the content.
     capacity = minimum + (1 if settings.deterministic else 3 * batch_size)

@@ -60,8 +60,8 @@ def distorted_inputs(
       data_dir: a directory that holds a data set, see dataset.read.
       batch_size: examples per batch.
       image_size: height and width of the images; None means IMAGE_SIZE.
-      num_examples: see cifar10.input.shuffled_records; None means
-        NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN.
+      num_examples: number of examples that sets the size of the queue, at most that in the files;
+        None means NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN. See cifar10.input.min_queue_examples.
 
     Returns:
       images: float32 [batch_size, image_size, image_size, 3].
@@ -71,14 +71,12 @@ def distorted_inputs(
       UserError: a file is missing or malformed, or the images are smaller than `image_size`.
     """
     image_size = _checked_size(image_size)
-    num_examples = min(
-        num_examples or NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, input_lib.NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN
-    )
     # Accept any label and class names, because own networks have any number of classes.
     split = dataset.read(data_dir, with_class_names=False).train
-    verification.verify(split._replace(num_classes=256 ** len(split.label_weights)))
+    num_in_files = verification.verify(split._replace(num_classes=256 ** len(split.label_weights)))
+    num_examples = min(num_examples or NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, num_in_files)
     print(
-        f'Filling queue with {int(num_examples * input_lib.MIN_FRACTION_OF_EXAMPLES_IN_QUEUE)} CIFAR images before starting to '
+        f'Filling queue with {input_lib.min_queue_examples(num_examples)} CIFAR images before starting to '
         'train. This will take a few minutes.',
         flush=True,
     )

@@ -17,7 +17,9 @@ from cifar10.runs import checkpoint
 from tests.helpers import events, oracle, programs
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'programs')
-FILLING = 'Filling queue with 20000 CIFAR images before starting to train. This will take a few minutes.\n'
+FILLING = (
+    'Filling queue with 120 CIFAR images before starting to train. This will take a few minutes.\n'
+)
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.data import dataset
+from cifar10.data import dataset, verification
 from cifar10.tutorial import cifar10_input
 from tests.helpers import messages, oracle, queues
 
@@ -52,11 +52,23 @@ def test_a_size_that_the_images_do_not_have(data_dir, monkeypatch, size):
             function(data_dir, 16)
 
 
-@pytest.mark.parametrize('num_examples, minimum', [(250, 100), (60000, 20000)])
+@pytest.mark.parametrize(
+    'num_examples, num_in_files, minimum',
+    [
+        (250, 300, 100),
+        (50000, 300, 120),
+        (50000, 93, 37),
+        (50000, 2, 1),
+        (50000, 50000, 20000),
+        (60000, 60000, 20000),
+    ],
+)
 def test_the_number_of_examples_sets_the_queue(
-    data_dir, monkeypatch, capsys, graph, num_examples, minimum
+    data_dir, monkeypatch, capsys, graph, num_examples, num_in_files, minimum
 ):
+    """It is 40 % of the constant or of the examples in the files, whichever is less."""
     monkeypatch.setattr(cifar10_input, 'NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN', num_examples)
+    monkeypatch.setattr(verification, 'verify', lambda split: num_in_files)
     cifar10_input.distorted_inputs(data_dir, 16)
     assert capsys.readouterr().out.startswith(
         f'Filling queue with {minimum} CIFAR images before starting to train.'
