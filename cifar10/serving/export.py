@@ -34,7 +34,7 @@ def write(trained_model, export_dir, progress):
     Signatures and inputs:
       predict_images, serving_default: `images`, float32 [n, height, width, 3], 0 to 255.
       predict_images_uint8: `images`, uint8 [n, height, width, 3].
-      predict_bytes: `contents`, string [n], of JPEG, PNG, GIF or BMP files. The EXIF orientation is
+      predict_bytes: `contents`, string [n], of JPEG, PNG, GIF or BMP files. The orientation is
         ignored.
     Outputs: most probable class (`classes`, int64 [n]), its name (`names`, string [n]) and
     `probabilities`, float32 [n, classes].

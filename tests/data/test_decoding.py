@@ -53,7 +53,9 @@ def test_the_orientation_of_a_photograph(tmp_path):
 @pytest.mark.parametrize('orientation', range(1, 9))
 def test_the_orientation_in_all_metadata(tmp_path, orientation):
     contents = oriented_files(orientation)
-    for content, image in zip(contents.values(), decode(tmp_path, contents).images):
+    found = decode(tmp_path, contents)
+    assert found.failures == []
+    for content, image in zip(contents.values(), found.images):
         most = 5 if content.startswith(b'\xff\xd8') else 0
         assert np.abs(image - pictures.expected(content).astype(int)).max() <= most
 

@@ -62,7 +62,7 @@ def oriented_png_files(orientation):
 
 
 def oriented_files(orientation):
-    """Return {name: content} of files of all formats; in GIF and BMP, Pillow finds no metadata."""
+    """Return the same, and files of other formats; Pillow finds no metadata in the GIF file."""
     xmp = b'http://ns.adobe.com/xap/1.0/\0<rdf:Description tiff:Orientation="%d"/>' % orientation
     jpeg = encoded(smooth(48, 80), 'JPEG', quality=95)
     segment = b'\xff\xe1' + struct.pack('>H', len(xmp) + 2) + xmp
@@ -71,7 +71,6 @@ def oriented_files(orientation):
         'jpeg': photograph(orientation),
         'jpeg, XMP': jpeg[:2] + segment + jpeg[2:],
         'gif': encoded(noise(32, 32).quantize(64), 'GIF', comment=xmp),
-        'bmp': encoded(noise(32, 32), 'BMP') + xmp,
     }
 
 
