@@ -103,8 +103,7 @@ def test_a_port_in_use(make_cluster):
 
 
 def test_tf_config_with_a_chief_and_an_evaluator(tmp_path, runs, make_cluster):
-    """As in tf.estimator: the chief is worker 0, the worker is worker 1, the evaluator has no
-    address.
+    """As in tf.estimator: the evaluator has no address. The lines name the tasks as TF_CONFIG does.
 
     The evaluator waits for the chief, which resumes an ended run.
     """
@@ -126,10 +125,8 @@ def test_tf_config_with_a_chief_and_an_evaluator(tmp_path, runs, make_cluster):
         tasks, 0
     )
     assert [task.stderr_lines for task in tasks.values()] == [[]] * 4
-    for job, index in [('master', 0), ('worker', 1)]:
-        assert f'this is worker {index} ({cluster.addresses[f"worker {index}"]})' in '\n'.join(
-            tasks[job].stdout_lines
-        )
+    for job in ('master', 'worker'):
+        assert f'this is {job} 0 ({hosts[job][0]})' in '\n'.join(tasks[job].stdout_lines)
     assert 'of 50, step 5)' in '\n'.join(tasks['evaluator'].stdout_lines)
     assert events.shown_steps(tmp_path / 'run' / 'eval')['Precision @ 1'][-1] == 5
 
