@@ -59,13 +59,14 @@ def activate(package_modules=False):
         shell.set_custom_exc((Exception, KeyboardInterrupt), _show_error)
     if active and active.is_installed():
         return
-    from cifar10.tf1 import modules, sessions, tensorflow_1
+    from cifar10.tf1 import modules, queue_errors, sessions, tensorflow_1
 
     if shell:
         _adapt_shell(shell)
     directory = os.path.join(os.path.realpath(os.getcwd()), '')
     modules.install(directory, package_modules, 'package_modules=True')
     tensorflow_1.install()
+    queue_errors.install(directory)
     atexit.register(sessions.close)
 
 
@@ -107,8 +108,13 @@ def _add_remedy(error):
 
 
 def _show_own_lines(shell, error_type, error, trace):
-    from cifar10.tf1 import error_hints
+    from cifar10.tf1 import error_hints, queue_errors
 
+    last = error_type, error, trace
+    cause = queue_errors.find_cause(error)
+    operation = getattr(error, 'op', None)
+    if cause:
+        error_type, error, operation = type(cause.error), cause.error, cause.operation
     directory = os.path.realpath(os.getcwd())
     cell = shell.history_manager.input_hist_raw[-1]
     if cell.startswith('%%time'):  # IPython does not keep the lines of the timed code.
@@ -121,27 +127,27 @@ def _show_own_lines(shell, error_type, error, trace):
         shown_trace = types.TracebackType(
             shown_trace, entry.tb_frame, entry.tb_lasti, entry.tb_lineno
         )
-    message = _message(error, lambda path: error_hints.is_beside(path, directory))
+    message = _message(error, operation, lambda path: error_hints.is_beside(path, directory))
     line = entries and linecache.getline(
         entries[-1].tb_frame.f_code.co_filename, entries[-1].tb_lineno
     )
-    remedies = [remedy for pattern, remedy in _REMEDIES if re.search(pattern, message)]
+    remedies = [cause and queue_errors.find_remedy(error)]
+    remedies += [remedy for pattern, remedy in _REMEDIES if re.search(pattern, message)]
     remedies.append(error_hints.find_remedy(error, line))
     lines = [message, *getattr(error, '__notes__', [])]
     if error.__cause__:
         lines.append(f'Caused by {type(error.__cause__).__name__}: {error.__cause__}')
-    if remedies[0]:
-        lines.append(f'Remedy: {remedies[0]}')
+    lines += [f'Remedy: {remedy}' for remedy in list(filter(None, remedies))[:1]]
     shell.showtraceback((error_type, Exception('\n'.join(lines)), shown_trace), tb_offset=0)
-    sys.last_type, sys.last_value, sys.last_traceback = error_type, error, trace
+    sys.last_type, sys.last_value, sys.last_traceback = last
 
 
-def _message(error, is_beside):
+def _message(error, operation, is_beside):
     """Return the message of an error without TensorFlow's stack, with the line of the operation."""
     if not hasattr(error, 'op'):  # not a tf.errors.OpError
         return re.sub('Originally defined at:.*', '', str(error), flags=re.DOTALL).strip()
     places = []
-    for path, number, *_ in error.op.traceback if error.op else []:
+    for path, number, *_ in operation.traceback if operation else []:
         line = linecache.getline(path, number).strip()
         # The file of a cell does not exist. Timed code of an earlier cell has no lines.
         if os.path.exists(path) and is_beside(path):
@@ -153,4 +159,4 @@ def _message(error, is_beside):
         ):
             places.append(line)
     message = errors.reason(error)
-    return f'{message}\nOperation {error.op.name!r}: {places[-1]}' if places else message
+    return f'{message}\nOperation {operation.name!r}: {places[-1]}' if places else message

@@ -14,7 +14,7 @@ import types
 
 from cifar10.errors import UserError, warn
 from cifar10.system import signals
-from cifar10.tf1 import error_hints, modules, program_flags, sessions, tensorflow_1
+from cifar10.tf1 import error_hints, modules, program_flags, queue_errors, sessions, tensorflow_1
 
 # Line of a notebook that is not Python: magic, shell command, its result, request for help.
 _MAGIC = re.compile(
@@ -44,11 +44,13 @@ def run(path, arguments, package_modules=False, option='package_modules'):
     directory = os.path.dirname(os.path.realpath(path))
     remedy = modules.install(os.path.realpath(path), package_modules, option)
     tensorflow_1.install()
+    queue_errors.install(directory)
     _add_hints_in_threads(directory)
     if is_notebook:
         program_flags.adapt_to_notebook()
-    # This runs after the program's threads, and after its own atexit functions.
+    # These run after the program's threads, and after its own atexit functions.
     atexit.register(sessions.close)
+    atexit.register(queue_errors.warn_untold, directory)
     signals.restore_handlers()
     sys.argv = [path] + arguments
     sys.path[0] = directory
@@ -76,16 +78,21 @@ def _add_hints_in_threads(directory):
 
     def show_with_hint(error):
         show(error)
-        line = error_hints.find_hint(error.exc_value, directory)
+        line = _find_line(error.exc_value, directory)
         if line:
             warn(line)
 
     threading.excepthook = show_with_hint
 
 
+def _find_line(error, directory):
+    """Return the cause of a queue's end, or the hint, for an error; None for any other."""
+    return queue_errors.find_line(error, directory) or error_hints.find_hint(error, directory)
+
+
 def _exit_with_error(error, directory, frames, remedy=None):
     """Exit with the hint for an error, or else with its traceback and `remedy`."""
-    line = error_hints.find_hint(error, directory)
+    line = _find_line(error, directory)
     if line:
         raise UserError(line)
     _show(error, frames)

@@ -6,7 +6,6 @@ impossible.
 
 import collections
 import collections.abc
-import functools
 import importlib.util
 import inspect
 import linecache
@@ -24,7 +23,15 @@ import tensorflow as tensorflow_2
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
-from cifar10.tf1 import batch_normalization, contrib, downloads, program_flags, sessions, versions
+from cifar10.tf1 import (
+    batch_normalization,
+    contrib,
+    downloads,
+    program_flags,
+    queue_errors,
+    sessions,
+    versions,
+)
 from cifar10.tf1.private_api import (
     client,
     control_flow_ops,
@@ -37,8 +44,10 @@ from cifar10.tf1.private_api import (
     variable_scope,
 )
 
-# Error message of a queue thread if its session was closed between two steps.
-_CLOSED = 'Session has been closed'
+_NOT_SHOWN = (  # of 'thread: message'; queue_errors shows the errors of threads
+    'is deprecated|non-resource variables|Exception in QueueRunner|'
+    '^(?!MainThread).*: Error reported to Coordinator|'
+) + queue_errors.CLOSED
 _OLD_ARGUMENTS = {
     'concat_dim': 'axis',
     'split_dim': 'axis',
@@ -161,17 +170,13 @@ def _quieten():
             # The program has configured logging: its handlers get the message, as in version 1.
             logger.propagate = True
             logger.handlers.clear()
-        return not re.search('is deprecated|non-resource variables|' + _CLOSED, record.getMessage())
+        return not re.search(_NOT_SHOWN, f'{record.threadName}: {record.getMessage()}')
 
     logger.addFilter(is_shown)
     warnings.filterwarnings('ignore', '`(layer|tf)[.].* is deprecated')
-    closed = (tf.errors.OutOfRangeError, tf.errors.CancelledError)
-    tf.train.QueueRunner.__init__ = functools.partialmethod(
-        tf.train.QueueRunner.__init__, queue_closed_exception_types=closed
-    )
     show = getattr(threading, 'excepthook', None)  # new in Python 3.8
     threading.excepthook = lambda error: (
-        None if re.search(_CLOSED, str(error.exc_value)) else show(error)
+        None if queue_errors.CLOSED in str(error.exc_value) else show(error)
     )
 
 

@@ -209,6 +209,62 @@ NOTEBOOKS = {
             r'4\.[67]\d*\n\d+\.\d+\n2 True\n',
         ),
     ],
+    'queues that nothing fills': [
+        (
+            '%load_ext cifar10.tutorial\n'
+            'import tensorflow as tf\n'
+            "names = tf.train.string_input_producer(['nix.bin'])\n"
+            '_, record = tf.FixedLengthRecordReader(4).read(names)\n'
+            'batch = tf.train.batch([record], 2)\n'
+            'sess = tf.Session()\n'
+            'threads = tf.train.start_queue_runners(sess)',
+            '',
+        ),
+        (
+            'sess.run(batch)',
+            _error(
+                'NotFoundError',
+                r'nix\.bin; No such file or directory\n'
+                r"Operation 'ReaderReadV2': _, record = tf\.Fixed.*\n"
+                'Remedy: a relative path starts in the working directory',
+                'sess.run(batch)',
+            ),
+        ),
+        (
+            "with open('two.bin', 'wb') as file:\n    file.write(b'12345678')\n"
+            'tf.reset_default_graph()\n'
+            "names = tf.train.string_input_producer(['two.bin'], num_epochs=1)\n"
+            '_, record = tf.FixedLengthRecordReader(4).read(names)\n'
+            'batch = tf.train.batch([record], 2)\n'
+            'def start():\n'
+            '    coord = tf.train.Coordinator()\n'
+            '    return coord, tf.train.start_queue_runners(sess, coord)\n'
+            'sess = tf.Session()\n'
+            'coord, threads = start()\n'
+            'coord.join(threads)',
+            _error(
+                'FailedPreconditionError',
+                'Attempting to use uninitialized value input_producer/limit_epochs/epochs\n'
+                r"Operation '[\w/]+': names = tf.train.string_input_producer\(.*\n"
+                r'Remedy: run tf.global_variables_initializer\(\) and tf.local_variables_init.*',
+                'coord.join(threads)',
+            ),
+        ),
+        (
+            'sess = tf.Session()\n'
+            'sess.run([tf.global_variables_initializer(), tf.local_variables_initializer()])\n'
+            'coord, threads = start()\n'
+            'for _ in range(2):\n'
+            '    print(sess.run(batch))',
+            r"\[b'1234' b'5678'\]\n"
+            + _error(
+                'OutOfRangeError',
+                r"FIFOQueue '\S+' is closed and has insufficient elements .*\n"
+                "Operation 'batch': batch = .*",
+                '    print(sess.run(batch))',
+            ),
+        ),
+    ],
     'copies': [
         (
             "import sys\nsys.path.insert(0, '')\n"
