@@ -127,6 +127,11 @@ _REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
         'put this module beside the program, or install its package with pip',
     ),
     (r'Cannot download https?://', 'check the network'),
+    (
+        r'^ValueError: Variable .* already exists, disallowed',
+        'give it another name; share it with tf.variable_scope(NAME, reuse=tf.AUTO_REUSE); or, for '
+        'another graph, call tf.reset_default_graph() first',
+    ),
     (r'^DuplicateFlagError', 'give one of the two flags another name'),
     (
         r'^(UnrecognizedFlag|IllegalFlagValue)?Error: .*(flag|Flag)',
@@ -155,7 +160,7 @@ def find_hint(error, directory):
     if isinstance(error, UserError):
         return place + str(error)
     remedy = find_remedy(error, frame and frame.line)
-    cause = re.split(r'\.? You can |\. `|\.$| \(', _one_line(error))[0]
+    cause = re.split(r'\.? You can |\. Did you mean|\. `|\.$| \(', _one_line(error))[0]
     return remedy and f'{place}{cause}; {remedy}'
 
 

@@ -93,6 +93,12 @@ def _explain(text, directory):
         ('import numpy as np\nnp.ones(8 / 2)', 3, 'write 8 // 2, or int(...), for an integer'),
         ('[1, 2][: 2 / 2]', 2, 'write 8 // 2'),
         ('import numpy as np\nrange(np.ceil(1.5))', 3, 'int(...)'),
+        (
+            TF
+            + 'with tf.Graph().as_default():\n  for _ in range(2):\n    tf.get_variable("w", [1])',
+            5,
+            'ValueError: Variable w already exists, disallowed; give it another name; share it with ',
+        ),
         ('{}.keys().sort()', 2, 'list(...)'),
         ('[].sort(cmp=max)', 2, 'Python 2'),
         ('import numpy as np\nnp.nix', 3, 'release notes'),
