@@ -79,16 +79,16 @@ def convert(published, source, path, progress, test_fraction=None, seed=0):
         dataset_writer.write_dataset_info(directory, class_names, origin)
 
 
-def _hold_out(train, fraction, seed):
+def _hold_out(examples, fraction, seed):
     """Return training and test _Examples."""
-    counts = np.bincount(train.labels)
-    num_test = min(max(1, round(fraction * len(train.labels))), np.maximum(counts - 1, 0).sum())
-    is_test = dataset_writer.select_held_out(train.labels, num_test, np.random.RandomState(seed))
+    counts = np.bincount(examples.labels)
+    num_test = min(max(1, round(fraction * len(examples.labels))), np.maximum(counts - 1, 0).sum())
+    is_test = dataset_writer.select_held_out(examples.labels, num_test, np.random.RandomState(seed))
     return [
         _Examples(
-            train.labels[mask],
-            train.images[mask],
-            [name for name, chosen in zip(train.image_files, mask) if chosen],
+            examples.labels[mask],
+            examples.images[mask],
+            [name for name, chosen in zip(examples.image_files, mask) if chosen],
         )
         for mask in (~is_test, is_test)
     ]

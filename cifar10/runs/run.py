@@ -160,7 +160,7 @@ def open_run(train_dir, record, fresh=False):
     with directories.Lock(train_dir, busy_error) as lock:
         resumed = checkpoint.read_latest(train_dir)
         notes += resumed.notes if resumed else []
-        if resumed and resumed.step == 0 and len(checkpoint.candidates(train_dir)) == 1:
+        if resumed and resumed.step == 0 and not _has_other_checkpoints(train_dir, resumed):
             resumed = None
         if resumed:
             record, changes = run_record.check_resumable(train_dir, record)
@@ -173,6 +173,12 @@ def open_run(train_dir, record, fresh=False):
         finally:
             with contextlib.suppress(RuntimeError):  # The last write has raised the same error.
                 tf.summary.FileWriterCache.clear()  # closes the event file
+
+
+def _has_other_checkpoints(directory, ckpt):
+    """Return True if a directory has files of other checkpoints than `ckpt`."""
+    others = [path for path in checkpoint.candidates(directory) if path != ckpt.path]
+    return any(map(checkpoint.modification_time, others))
 
 
 def _move_aside(directory):

@@ -77,14 +77,15 @@ def _replace_open(archives_by_location):
     """Replace the method behind urlopen, and behind a urlretrieve that Keras has imported."""
     open_url = urllib.request.OpenerDirector.open
 
-    def open_from_fast_host(self, url, data=None, *others, **named):
+    def open_from_fast_host(self, url, *others, **named):
         request = urllib.request.Request(url) if isinstance(url, str) else url
         archive = archives_by_location.get(_location(request.full_url))
+        posted, *_ = *others, named.get('data')
         is_whole = (
-            data is None and request.get_method() == 'GET' and not request.has_header('Range')
+            posted is None and request.get_method() == 'GET' and not request.has_header('Range')
         )
         if archive is None or not is_whole or threading.current_thread().name == THREAD_NAME:
-            return open_url(self, url, data, *others, **named)
+            return open_url(self, url, *others, **named)
         try:
             response = _respond(archive)
         except ConnectionError as error:

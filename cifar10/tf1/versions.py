@@ -24,20 +24,20 @@ def install():
         module.__all__ = exported  # as before, for `import *`
 
 
-def _getter(module_name, versions):
+def _getter(module_name, installed):
     """Return the function `__getattr__` (PEP 562) of a module, which Python calls for other names.
 
     Args:
       module_name: for messages.
-      versions: dict from the names of a version to the installed version.
+      installed: dict from the names of a version to the installed version.
     """
 
     def get(name):
-        if name not in versions:
+        if name not in installed:
             raise AttributeError(f'module {module_name!r} has no attribute {name!r}')
         frame = sys._getframe(1)
         while frame.f_globals.get('__name__') in _WRAPPERS:
             frame = frame.f_back
-        return versions[name] if is_package(frame.f_code.co_filename) else _PROGRAM_VERSION
+        return installed[name] if is_package(frame.f_code.co_filename) else _PROGRAM_VERSION
 
     return get

@@ -69,7 +69,8 @@ try:
     while not coord.should_stop():
         sess.run(batch)
 except tf.errors.OutOfRangeError:
-    print('Done training')
+    pass
+print('Done training')
 """
 RUNS_MONITORED = """
 with tf.train.MonitoredTrainingSession() as sess:
