@@ -230,7 +230,7 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
                 if is_first and is_endless and timeout_secs is None:
                     print(
                         f'Waiting for a new checkpoint in {checkpoint_dir} until Ctrl-C, because no '
-                        f'{run_record.RECORD_FILE} names the last step of the run; timeout_secs sets a limit'
+                        f'{run_record.RECORD_FILE} names the last step of the run'
                     )
                 continue
             for note in ckpt.notes if ckpt else []:  # The evaluation prints those of the others.

@@ -66,14 +66,14 @@ def synthetic():
 
 def convert(source, out):
     """Convert folders of images, or a published data set; return 1 if a file is unusable."""
-    published, num_damaged = copies.identify(source), 0
+    (published, source), num_damaged = copies.identify(source), 0
     if published is None and os.path.isfile(source):
         raise UserError(
             f'{source} is not the archive of a published data set',
             'give a good copy, or a directory of images',
         )
     has_test_files = published and (
-        os.path.isfile(source) or own_files.find_files(source, published.test_files[0])
+        os.path.isfile(source) or dataset.find_files(source, published.test_files[0])
     )
     for name in ('test_fraction', 'seed'):
         if has_test_files and FLAGS[name].present:
@@ -101,16 +101,20 @@ def convert(source, out):
 
 def convert_files(published, source, out):
     """Convert a published data set, or a directory with own files in its layout."""
-    try:
-        own_files.check_names(published, source)
-        preparation.convert(published, source, out, data_flags.show)
-    except copies.DamagedError as error:
-        if os.path.isfile(source):
-            raise
-        own_files.convert(published, source, out, data_flags.show, FLAGS.test_fraction, FLAGS.seed)
-        data_flags.show(
-            f'{source} is not {published.name} ({error.cause}): its own classes and files are converted'
-        )
+    others = os.path.isdir(source) and dataset.other_files(published, source)
+    reason = f'{others[0]} is none of its files' if others else None
+    if not reason:
+        try:
+            preparation.convert(published, source, out, data_flags.show)
+            return
+        except copies.DamagedError as error:
+            if os.path.isfile(source):
+                raise
+            reason = error.cause
+    own_files.convert(published, source, out, data_flags.show, FLAGS.test_fraction, FLAGS.seed)
+    data_flags.show(
+        f'{source} is not {published.name} ({reason}): its own classes and files are converted'
+    )
 
 
 def hold_out(source, out):

@@ -63,7 +63,10 @@ def main(path, *arguments):
     try:
         from cifar10.tf1 import runner  # may lack a private name of TensorFlow
 
-        runner.run(path, list(arguments), package_modules, '--package_modules')
+        # A shell does not expand ~ after =.
+        pairs = (word.split('=', 1) for word in arguments)
+        words = ['='.join([name, *map(os.path.expanduser, value)]) for name, *value in pairs]
+        runner.run(path, words, package_modules, '--package_modules')
     except UserError as error:
         program.print_traceback()
         sys.exit(f'cifar10_run.py: error: {error}')

@@ -90,7 +90,7 @@ def test_a_wait_without_an_end_is_announced_once(tmp_path, clock, capsys, has_re
         ''
         if has_record
         else f'Waiting for a new checkpoint in {tmp_path} until Ctrl-C, because no run.json names '
-        'the last step of the run; timeout_secs sets a limit\n'
+        'the last step of the run\n'
     )
 
 

@@ -153,10 +153,12 @@ def check_dataset_of_run(directory, alternative):
             f'The run in {directory} was trained with --dataset={record.dataset}',
             f'give --dataset={record.dataset} (and --data_dir, if it had one), or {alternative}',
         )
-    if FLAGS.dataset == 'cifar10' and names != dataset.CLASS_NAMES:
+    published = catalog.PUBLISHED.get(FLAGS.dataset)
+    is_other = published and len(names) != published.num_classes
+    if is_other or FLAGS.dataset == 'cifar10' and names != dataset.CLASS_NAMES:
         raise UserError(
             f'The run in {directory} was trained on other classes ({dataset.format_class_names(names)}) than those of '
-            f'{catalog.CIFAR10.name}',
+            f'{published.name}',
             f'give the directory of its data with --data_dir, or {alternative}',
         )
 

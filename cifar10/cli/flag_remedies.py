@@ -52,6 +52,7 @@ _OTHER_SCRIPTS = {  # that have a flag
     'task_index': 'cifar10_distributed_train.py',
     'num_ps': 'cifar10_launch.py',
     'num_workers': 'cifar10_launch.py',
+    'init_checkpoint': 'cifar10_train.py',
     'eval_data': 'cifar10_eval.py',
     'eval_interval_secs': 'cifar10_eval.py',
     'num_examples': 'cifar10_eval.py',

@@ -136,12 +136,15 @@ def _parse(argv, arguments, hint):
     # absl has -help and -?, but no -h. Later words can be those of another program.
     end = len(argv) if FLAGS.is_gnu_getopt() else 2
     argv = ['--help' if word == '-h' else word for word in argv[:end]] + argv[end:]
-    for word in argv[1:end]:
+    for i, word in enumerate(argv):
         dashes = _DASHES.fullmatch(word)
         if dashes and not os.path.lexists(word):
             name = dashes.group(1)
             corrected = shlex.quote('--' + name) if name else '- or --'
-            _fail(2, f'error: {word} begins with a dash of a word processor: use {corrected}')
+            message = f'{word} begins with a dash of a word processor: use {corrected}'
+            if i < end:
+                _fail(2, 'error: ' + message)
+            errors.warn(message)  # Another program may accept it.
     try:
         words = FLAGS(argv)[1:]
         if FLAGS['log_dir'].present:  # a flag of absl without effect

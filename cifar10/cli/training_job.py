@@ -6,7 +6,6 @@ A trainer prints the plan at the start and writes it for TensorBoard.
 import contextlib
 import dataclasses
 import math
-import os
 
 from absl import flags
 import tensorflow.compat.v1 as tf
@@ -110,25 +109,35 @@ def start_run(job, cluster_line=None):
     Raises:
       UserError: see run.open_run.
     """
+    # With --fresh, before the old run is moved aside, because the path can be wrong.
+    weights = _initial_weights(job) if FLAGS.init_checkpoint and FLAGS.fresh else None
     with run.open_run(FLAGS.train_dir, job.record, FLAGS.fresh) as opened:
+        weights_line = None
+        if FLAGS.init_checkpoint and opened.resumed:
+            weights_line = 'Initial weights: those of the resumed run, not of --init_checkpoint'
+        elif FLAGS.init_checkpoint:
+            opened.initial_weights = weights or _initial_weights(job)
+            weights_line = _use_initial_weights(opened)
         for note in opened.notes:
             print(note)
-        weights_line = _read_initial_weights(job, opened) if FLAGS.init_checkpoint else None
         opened.plan = print_plan(job, opened.saved_step, cluster_line, weights_line)
         yield opened
 
 
-def _read_initial_weights(job, run):
-    """Read --init_checkpoint for a new run; return the line of the plan about it."""
-    if run.resumed:
-        return 'Initial weights: those of the resumed run, not of --init_checkpoint'
+def _initial_weights(job):
+    """Return the InitialWeights of --init_checkpoint."""
     with tf.Graph().as_default():
         model.inference(tf.zeros([1, IMAGE_SIZE, IMAGE_SIZE, DEPTH]), job.dataset.num_classes)
-        weights = initial_weights.read(FLAGS.init_checkpoint, tf.trainable_variables())
-    run.initial_weights = weights
-    path = os.path.abspath(weights.path)
-    run.record = dataclasses.replace(run.record, init_checkpoint=path)
-    return f'Initial weights: {", ".join(weights.names)} from {path}; new: {", ".join(weights.new_variables) or "none"}'
+        return initial_weights.read(FLAGS.init_checkpoint, tf.trainable_variables())
+
+
+def _use_initial_weights(opened):
+    """Record the initial weights of a Run; return the line of the plan about them."""
+    weights = opened.initial_weights
+    opened.notes += weights.notes
+    opened.record = dataclasses.replace(opened.record, init_checkpoint=weights.path)
+    new = ', '.join(weights.new_variables) or 'none'
+    return f'Initial weights: {", ".join(weights.names)} from {weights.path}; new: {new}'
 
 
 def print_plan(job, first_step, cluster_line=None, weights_line=None):

@@ -19,12 +19,9 @@ _PLACES = ['data', '~/.keras/datasets', *map(dataset.default_data_dir, catalog.P
 class DamagedError(UserError):
     """Incomplete, damaged or changed copy."""
 
-    def __init__(self, cause, directory=None):
-        """Make the error; a directory, unlike an archive, can also hold own data."""
-        own_data = f', or use `cifar10_dataset.py convert {directory} OUT` if it is own data'
-        super().__init__(
-            cause, 'delete it or replace it by a good copy' + own_data * bool(directory)
-        )
+    def __init__(self, cause, own_data_remedy=''):
+        """Make the error; see dataset.own_data_remedy."""
+        super().__init__(cause, 'delete it or replace it by a good copy' + own_data_remedy)
 
 
 def find(published, place):
@@ -54,19 +51,25 @@ def _holds_files(published, directory):
     names = [published.train_files[0]]
     if published.python:
         names += [python_version.pickle_name(names[0]), published.python.meta_file]
-    return any(os.path.isfile(os.path.join(directory, name)) for name in names) and not (
-        os.path.exists(os.path.join(directory, dataset.DATASET_INFO_FILE))
-    )
+    is_file = [os.path.isfile(os.path.join(directory, name)) for name in names]
+    return any(is_file) and not dataset.has_info(directory)
 
 
 def identify(path):
-    """Return the Published data set of an archive, or of a directory with its files, or None."""
+    """Return the Published data set of an archive, or of a directory with its files, or None.
+
+    The files of a directory may be incomplete or own data. Return also the path of the archive, or
+    of the directory, which can be in `path`.
+    """
     md5 = files.digest(path, 'md5') if os.path.isfile(path) else None
     for published in catalog.PUBLISHED.values():
-        is_archive = any(archive.md5 == md5 for archive in published.archives)
-        if is_archive or _holds_files(published, path):
-            return published
-    return None
+        if any(archive.md5 == md5 for archive in published.archives):
+            return published, path
+        for name in ('', published.directory, published.python.directory):
+            place = os.path.join(path, name) if name else path
+            if _holds_files(published, place) or dataset.is_own_or_incomplete(published, place):
+                return published, place
+    return None, path
 
 
 def write_binary_files(published, copy, directory, is_strict=False):
@@ -81,7 +84,7 @@ def write_binary_files(published, copy, directory, is_strict=False):
     Raises:
       DamagedError: the archive has another MD5, or the copy is incomplete or damaged.
     """
-    own_directory = copy if os.path.isdir(copy) else None
+    own_data_remedy = dataset.own_data_remedy(copy) if os.path.isdir(copy) else ''
     try:
         with _open_copy(published, copy) as (open_file, is_python):
             if is_python:
@@ -93,10 +96,10 @@ def write_binary_files(published, copy, directory, is_strict=False):
         for split in dataset.read(directory).splits:
             verification.verify(split)
     except (tarfile.TarError, KeyError, EOFError, zlib.error, python_version.Error) as error:
-        raise DamagedError(f'{copy} is damaged ({error})', own_directory)
+        raise DamagedError(f'{copy} is damaged ({error})', own_data_remedy)
     except UserError as error:
         # The directory will be removed, so the message names the copy instead.
-        raise DamagedError(error.cause.replace(directory, copy), own_directory)
+        raise DamagedError(error.cause.replace(directory, copy), own_data_remedy)
     for name, sha1 in published.sha1.items():
         if files.digest(os.path.join(directory, name), 'sha1') != sha1:
             changed = (

@@ -9,13 +9,15 @@ image files also name the file of each example, in train_images.csv and test_ima
 
 import csv
 import os
+import re
+import shlex
 from typing import NamedTuple, Optional, Sequence
 
 import numpy as np
 
 from cifar10.config import DEPTH, HEIGHT, NUM_CLASSES, WIDTH
 from cifar10.data import catalog
-from cifar10.errors import UserError
+from cifar10.errors import UserError, warn
 from cifar10.system import directories, files
 
 IMAGE_BYTES = HEIGHT * WIDTH * DEPTH
@@ -25,8 +27,6 @@ TRAIN_FILES, TEST_FILES = catalog.CIFAR10.train_files, catalog.CIFAR10.test_file
 (CLASS_NAMES_FILE,) = catalog.CIFAR10.names_files
 DATASET_INFO_FILE = 'dataset.json'
 IMAGES_CSV_FILES = {'train': 'train_images.csv', 'test': 'test_images.csv'}
-# A file name can have bytes that are no text.
-IMAGES_CSV_ENCODING = {'encoding': 'utf-8', 'errors': 'surrogateescape'}
 MAX_CLASSES = 256**2  # a label has one byte or two
 CLASS_NAMES = 'airplane automobile bird cat deer dog frog horse ship truck'.split()
 
@@ -75,8 +75,15 @@ class Split(NamedTuple):
         """Return a dict from the index of an example, from 0, to its image file; {} if unknown."""
         if not self.images_csv or not os.path.exists(self.images_csv):
             return {}
-        with open(self.images_csv, newline='', **IMAGES_CSV_ENCODING) as file:
-            return {int(row['index']): row['file'] for row in csv.DictReader(file)}
+        try:
+            with open(self.images_csv, newline='', encoding='utf-8-sig') as file:
+                return {int(row['index']): str(row['file']) for row in csv.DictReader(file)}
+        except (OSError, KeyError, TypeError, ValueError, csv.Error):
+            warn(
+                f'{self.images_csv} is damaged, so no image file is named: it must have the columns index, file, class, '
+                'separated by commas; restore or delete it'
+            )
+            return {}
 
 
 class Dataset(NamedTuple):
@@ -119,9 +126,8 @@ def files_dir(data_dir=DATA_DIR, published=None):
     if published.python and name == published.python.directory:
         data_dir = parent
     subdirectory = os.path.join(data_dir, published.directory)
-    is_itself = name == published.directory or _find_published(data_dir)
-    has_info = os.path.lexists(os.path.join(data_dir, DATASET_INFO_FILE))
-    return data_dir if (is_itself or has_info) and not os.path.isdir(subdirectory) else subdirectory
+    is_itself = name == published.directory or _find_published(data_dir) or has_info(data_dir)
+    return data_dir if is_itself and not os.path.isdir(subdirectory) else subdirectory
 
 
 def _find_published(directory):
@@ -185,25 +191,67 @@ def is_present(data_dir, published=None):
     directories.check_no_file(directory)
     if not os.path.isdir(directory) or directories.is_empty(directory):
         return False
-    found = read(directory)
+    found = read(directory, with_class_names=False)  # Programs of the tutorial accept any.
     for path in found.train.paths + found.test.paths:
         if not os.path.exists(path):
             raise UserError(
                 f'{path} is missing',
                 f'restore it, or move {directory} away and start again{own_data_remedy(directory)}',
             )
+    others = other_files(_find_published(directory) or catalog.CIFAR10, directory)
+    if others and not has_info(directory):
+        raise UserError(
+            f'{os.path.join(directory, others[0])} is not a file of the published data set',
+            f'move it away{own_data_remedy(directory)}',
+        )
     return True
 
 
 def own_data_remedy(directory):
-    """Return the end of a remedy for files in the layout of a published data set.
-
-    It is empty if the directory has a dataset.json, or no data files.
-    """
-    has_info = os.path.lexists(os.path.join(directory, DATASET_INFO_FILE))
-    if has_info or not _find_published(directory):
+    """Return the end of a remedy for a directory with files that can be own data; else ''."""
+    if not any(
+        is_own_or_incomplete(published, directory) for published in catalog.PUBLISHED.values()
+    ):
         return ''
-    return f'; if the files are own data, `cifar10_dataset.py convert {directory} OUT` makes a data set of them'
+    command = f'cifar10_dataset.py convert {shlex.quote(directory)} OUT'
+    return f'; if the files are own data, `{command}` makes a data set of them'
+
+
+def has_info(directory):
+    """Return True if a directory has a dataset.json."""
+    return os.path.lexists(os.path.join(directory, DATASET_INFO_FILE))
+
+
+def is_own_or_incomplete(published, directory):
+    """Return True if a directory has files with names like those of a Published data set.
+
+    It has no dataset.json.
+    """
+    first_names = published.train_files[0], published.test_files[0]
+    is_candidate = os.path.isdir(directory) and not has_info(directory)
+    return is_candidate and any(find_files(directory, name) for name in first_names)
+
+
+def find_files(directory, first_name):
+    """Return the names of the files with a name like `first_name`, binary or else for Python.
+
+    `data_batch_1.bin` also stands for `data_batch_2.bin` and `data_batch_1`.
+    """
+    stem, suffix = os.path.splitext(first_name)
+    pattern = re.compile(re.sub('[0-9]+', '[0-9]+', stem) + f'({re.escape(suffix)})?')
+    names = [name for name in os.listdir(directory) if pattern.fullmatch(name)]
+    names = [name for name in names if os.path.isfile(os.path.join(directory, name))]
+    binary_names = [name for name in names if name.endswith(suffix)]
+    return sorted(
+        binary_names or names, key=lambda name: [int(n) for n in re.findall('[0-9]+', name)]
+    )
+
+
+def other_files(published, directory):
+    """Return the names of files of training images that a Published data set does not have."""
+    stems = [os.path.splitext(name)[0] for name in published.train_files]
+    names = find_files(directory, published.train_files[0])
+    return [name for name in names if os.path.splitext(name)[0] not in stems]
 
 
 def _parse_dataset_info(directory, content):
@@ -261,9 +309,10 @@ def _read_class_names(path, num_classes):
     """
     if not os.path.exists(path):
         return None
-    with open(path, encoding='utf-8', errors='replace') as names_file:
-        names = names_file.read().split()
+    with open(path, 'rb') as names_file:
+        content = names_file.read()
     try:
+        names = parse_class_names(content)
         if len(names) != num_classes:
             raise ValueError(f'the number of class names is {len(names)}, not {num_classes}')
         check_class_names(names)
@@ -271,6 +320,16 @@ def _read_class_names(path, num_classes):
         remedy = 'correct or delete it' + own_data_remedy(os.path.dirname(path))
         raise UserError(f'{path} is damaged ({error})', remedy)
     return names
+
+
+def parse_class_names(content):
+    """Return the class names in the bytes of a file: its lines, or the words of its only line.
+
+    Raises:
+      ValueError: the file is not UTF-8.
+    """
+    lines = list(filter(None, map(str.strip, content.decode('utf-8-sig').splitlines())))
+    return lines if len(lines) > 1 else re.findall(r'[^\s,]+', ''.join(lines))
 
 
 def format_class_names(class_names):

@@ -6,7 +6,6 @@ import os
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors
 from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.data import verification
 from cifar10.system import files
@@ -63,7 +62,7 @@ def _image_digests(split):
             for label, image in zip(labels, images):
                 digest = hashlib.sha256(image.tobytes()).digest()
                 key = image_files.get(index, f'{os.path.basename(file.path)}:{record}')
-                yield digest, errors.escape_unprintable(key), int(label)
+                yield digest, key, int(label)
                 record, index = record + 1, index + 1
 
 

@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 
+from cifar10 import errors
 from cifar10.data import catalog, dataset, verification
 from cifar10.errors import UserError
 from cifar10.system import directories, files
@@ -145,14 +146,16 @@ def write_images_csv(directory, split_name, image_files, class_names):
     Args:
       directory: directory of the files.
       split_name: 'train' or 'test'.
-      image_files: names of the image files, in the order of the examples.
+      image_files: names of the image files, in the order of the examples. Unprintable characters
+        are escaped.
       class_names: class name of each example.
     """
     path = os.path.join(directory, dataset.IMAGES_CSV_FILES[split_name])
-    with open(path, 'w', newline='', **dataset.IMAGES_CSV_ENCODING) as file:
+    with open(path, 'w', newline='', encoding='utf-8') as file:
         writer = csv.writer(file, lineterminator='\n')
         writer.writerow(['index', 'file', 'class'])
-        writer.writerows(zip(range(len(image_files)), image_files, class_names))
+        names = map(errors.escape_unprintable, image_files)
+        writer.writerows(zip(range(len(image_files)), names, class_names))
 
 
 def hold_out(source, path, num_examples, seed, progress=None):

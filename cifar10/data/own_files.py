@@ -4,7 +4,6 @@ The classes, files and examples are counted. Test images that are missing are he
 """
 
 import os
-import re
 from typing import NamedTuple, Sequence
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from cifar10.data import copies, dataset, dataset_writer, python_version
 from cifar10.errors import UserError
 
-_REMEDY = 'write the file again'
+_REMEDY = 'write the file again, with pickle.dump(..., protocol=2)'
 
 
 class _Examples(NamedTuple):
@@ -41,14 +40,18 @@ def convert(published, source, path, progress, test_fraction=None, seed=0):
     train = _read_split(published, source, published.train_files[0])
     test = _read_split(published, source, published.test_files[0])
     if train is None:
-        raise UserError(f'{source} has no file of training images', 'add it')
-    class_names = _read_class_names(published, source)
-    num_classes = 1 + max(part.labels.max() for part in (train, test) if part)
-    class_names = class_names or list(map(str, range(num_classes)))
-    if num_classes > len(class_names):
         raise UserError(
-            f'{source} has the label {num_classes - 1}, but only {len(class_names)} class names',
-            'add the missing names',
+            f'{source} has no training images', f'write them to {published.train_files[0]}'
+        )
+    class_names = _read_class_names(published, source)
+    labels = np.concatenate([part.labels for part in (train, test) if part])
+    class_names = class_names or list(map(str, range(labels.max() + 1)))
+    without_name = labels[labels >= len(class_names)]
+    if without_name.size:
+        raise UserError(
+            f'{source} has {len(class_names)} class names, but labels that are not 0 to {len(class_names) - 1} (count: '
+            f'{without_name.size}, for example {without_name[0]})',
+            'correct the labels, which begin at 0, or add the missing names',
         )
     try:
         dataset.check_class_names(class_names)
@@ -59,6 +62,10 @@ def convert(published, source, path, progress, test_fraction=None, seed=0):
     origin = os.path.abspath(source)
     if test is None:
         fraction = dataset_writer.TEST_FRACTION if test_fraction is None else test_fraction
+        if np.bincount(train.labels).max() < 2:
+            raise UserError(
+                f'{source} has one image per class', 'add images, for training and test'
+            )
         train, test = _hold_out(train, fraction, seed)
         origin += f', converted with test_fraction={fraction:g} seed={seed}'
     with dataset_writer.new_dataset(path, progress) as directory:
@@ -82,7 +89,8 @@ def convert(published, source, path, progress, test_fraction=None, seed=0):
 def _hold_out(examples, fraction, seed):
     """Return training and test _Examples."""
     counts = np.bincount(examples.labels)
-    num_test = min(max(1, round(fraction * len(examples.labels))), np.maximum(counts - 1, 0).sum())
+    most = np.maximum(counts - 1, 0).sum()
+    num_test = min(max(1, round(fraction * len(examples.labels))), most)
     is_test = dataset_writer.select_held_out(examples.labels, num_test, np.random.RandomState(seed))
     return [
         _Examples(
@@ -94,37 +102,13 @@ def _hold_out(examples, fraction, seed):
     ]
 
 
-def check_names(published, source):
-    """Raise DamagedError if a directory has other files than the published ones."""
-    if os.path.isdir(source):
-        names = find_files(source, published.train_files[0])
-        published_stems = [os.path.splitext(name)[0] for name in published.train_files]
-        others = [name for name in names if os.path.splitext(name)[0] not in published_stems]
-        if others:
-            raise copies.DamagedError(f'{others[0]} is not one of its files')
-
-
-def find_files(source, first_name):
-    """Return the names of the files with a name like `first_name`, binary or else for Python.
-
-    `data_batch_1.bin` also stands for `data_batch_2.bin` and `data_batch_1`.
-    """
-    stem, suffix = os.path.splitext(first_name)
-    pattern = re.compile(re.sub('[0-9]+', '[0-9]+', stem) + f'({re.escape(suffix)})?')
-    names = [name for name in os.listdir(source) if pattern.fullmatch(name)]
-    binary_names = [name for name in names if name.endswith(suffix)]
-    return sorted(
-        binary_names or names, key=lambda name: [int(n) for n in re.findall('[0-9]+', name)]
-    )
-
-
 def _read_split(published, source, first_name):
     """Return the _Examples of all files of a split, or None without files.
 
     Raises:
       UserError: a file is damaged.
     """
-    names = find_files(source, first_name)
+    names = dataset.find_files(source, first_name)
     is_binary = names and names[0].endswith('.bin')
     read = _read_binary_file if is_binary else _read_pickle
     parts = [read(published, os.path.join(source, name)) for name in names]
@@ -141,7 +125,8 @@ def _read_binary_file(published, path):
     if len(content) % split.record_bytes:
         raise UserError(
             f'{path} has an incomplete record: its {len(content)} bytes are not a multiple of {split.record_bytes}',
-            f'write {len(published.label_weights)} label bytes and {dataset.IMAGE_BYTES} bytes of the image per record',
+            f'a record has {dataset.IMAGE_BYTES} bytes of the image after 1 label byte (data_batch_1.bin, test_batch.bin) '
+            'or 2 (train.bin, test.bin)',
         )
     rows = content.reshape(-1, split.record_bytes)
     return _Examples(split.labels(rows), rows[:, -dataset.IMAGE_BYTES :])
@@ -165,9 +150,11 @@ def _read_class_names(published, source):
     """Return the class names, one per line of the file or those of the meta file; [] if unknown."""
     path = os.path.join(source, published.names_files[0])
     if os.path.exists(path):
-        with open(path, encoding='utf-8', errors='replace') as file:
-            lines = list(filter(None, map(str.strip, file)))
-        return lines if len(lines) > 1 else ' '.join(lines).split()
+        with open(path, 'rb') as file:
+            try:
+                return dataset.parse_class_names(file.read())
+            except ValueError as error:
+                raise UserError(f'{path} is not UTF-8 ({error})', 'save it as UTF-8')
     if not os.path.exists(os.path.join(source, published.python.meta_file)):
         return []
     try:

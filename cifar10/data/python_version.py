@@ -30,7 +30,13 @@ class Batch(NamedTuple):
 
 
 _reconstruct = np.zeros(0).__reduce__()[0]  # NumPy's function for unpickling
-_scalar = np.int64(0).__reduce__()[0]
+_new_scalar = np.int64(0).__reduce__()[0]
+
+
+def _scalar(dtype, content):
+    if dtype.kind not in 'iu':  # The content of an object would be an address.
+        raise ValueError(f'it has a number of the type {dtype}')
+    return _new_scalar(dtype, content)
 
 
 def _from_buffer(content, dtype, shape, order):
@@ -156,4 +162,10 @@ def _batch(content, label_keys):
         if not np.isin(labels, np.arange(num_classes)).all():
             raise ValueError(f'{key} has labels that are not 0 to {num_classes - 1}')
         columns.append(labels)
-    return Batch(images, columns, list(map(_text, content.get('filenames', []))))
+    names = content.get('filenames')
+    is_complete = isinstance(names, list) and len(names) == len(images)
+    texts = [
+        name.decode(errors='backslashreplace') if isinstance(name, bytes) else str(name)
+        for name in (names if is_complete else [])
+    ]
+    return Batch(images, columns, texts)

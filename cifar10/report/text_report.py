@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 
-from cifar10 import errors
 from cifar10.report.metrics import ClassMetrics
 
 
@@ -100,7 +99,7 @@ def _frequent_confusions(metrics, class_names):
 
 def mistakes(found, class_names, image_files):
     """Return a title and one line per Mistake: image file, predicted class, probability, label."""
-    files = {i: f' ({errors.escape_unprintable(name)})' for i, name in image_files.items()}
+    files = {i: f' ({name})' for i, name in image_files.items()}
     return '\n'.join(
         ['The most confident mistakes:' if found else 'No mistakes']
         + [

@@ -15,6 +15,7 @@ class InitialWeights(NamedTuple):
     path: str  # of the checkpoint
     names: Dict[str, str]  # from variable name to name in the checkpoint
     new_variables: Sequence[str]  # names of the variables without a value that fits
+    notes: Sequence[str]  # for the user, about the choice of checkpoint and values
 
     def set_initializers(self):
         """Let the variables of the default graph, and their moving averages, start with the values.
@@ -29,29 +30,31 @@ class InitialWeights(NamedTuple):
 
 
 def read(path, variables):
-    """Return the InitialWeights of a network: the moving averages of a checkpoint, if it has them.
+    """Return the InitialWeights of a network: moving averages, or else weights.
 
     Args:
       path: the path of a checkpoint, or a directory with checkpoints, whose newest one is used.
       variables: the variables of the network.
 
     Raises:
-      UserError: the checkpoint is missing or damaged, or no value has the shape of its variable.
+      UserError: the checkpoint is missing or damaged, or no value has the shape and dtype of its
+        variable.
     """
+    path = os.path.abspath(path)
     remedy = 'give {init_checkpoint} the directory of a run, or the path of a checkpoint'
     try:
         ckpt = checkpoint.read_choice(path, 'latest' if os.path.isdir(path) else path)
     except UserError as error:
         raise UserError(error.cause, remedy, 'init_checkpoint')
-    suffix, _ = checkpoint.variable_suffix(ckpt)
     names, new_variables = {}, []
     for variable in variables:
-        name = variable.op.name
-        value = ckpt.values.get(name + suffix)
-        if value is not None and variable.shape == value.shape:
-            names[name] = name + suffix
+        for name in (variable.op.name + checkpoint.AVERAGE_SUFFIX, variable.op.name):
+            if not checkpoint.misfit(ckpt, {name: variable}):
+                names[variable.op.name] = name
+                break
         else:
-            new_variables.append(name)
+            new_variables.append(variable.op.name)
     if not names:
         raise UserError(f'No value in {ckpt.path} fits the network', remedy, 'init_checkpoint')
-    return InitialWeights(ckpt.path, names, new_variables)
+    _, notes = checkpoint.variable_suffix(ckpt)
+    return InitialWeights(ckpt.path, names, new_variables, [*ckpt.notes, *notes])

@@ -14,6 +14,7 @@ import tempfile
 import threading
 from typing import NamedTuple
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import six
@@ -56,7 +57,9 @@ def install():
 
 
 def _location(url):
-    return str(url).partition('://')[2]  # Programs name the same host with http and https.
+    """Return what the different spellings of a URL have in common."""
+    parts = urllib.parse.urlsplit(str(url))
+    return parts.hostname, urllib.parse.unquote(parts.path), parts.query
 
 
 def _replace_urlretrieve(archives_by_location):
@@ -125,7 +128,7 @@ class _Connection(NamedTuple):
     def makefile(self, unused_mode):
         """Return the response as a file."""
         head = f'HTTP/1.1 200 OK\r\nContent-Length: {len(self.content)}\r\n\r\n'
-        return io.BytesIO(head.encode() + self.content)
+        return io.BufferedReader(io.BytesIO(head.encode() + self.content))
 
 
 def _respond(archive):

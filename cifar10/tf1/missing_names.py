@@ -4,7 +4,7 @@ _STANDARD_MODULES = (  # `standard-NAME` of PyPI brings each one back.
     'aifc asynchat asyncore chunk crypt imghdr mailcap nntplib pipes smtpd sndhdr sunau telnetlib '
     'uu xdrlib'
 )
-_REMOVED_MODULES = {  # Source: What's New in Python 3.9, 3.11, 3.12 and 3.13.
+_REMOVED_MODULES = {  # Source: What's New in Python 3.9 to 3.13.
     **{name: f'pip install standard-{name}' for name in _STANDARD_MODULES.split()},
     'audioop': 'pip install audioop-lts',
     'binhex': 'use Python 3.10, which has it',
@@ -18,6 +18,7 @@ _REMOVED_MODULES = {  # Source: What's New in Python 3.9, 3.11, 3.12 and 3.13.
     'nis': 'use Python 3.12, which has it',
     'ossaudiodev': 'use Python 3.12, which has it',
     'spwd': 'use Python 3.12, which has it',
+    'tkinter.tix': 'replace it by tkinter.ttk',
 }
 MODULES = [  # (pattern of an error message in a program line, remedy)
     *(

@@ -25,7 +25,13 @@ _REMEDIES = [  # (pattern of the message, remedy)
         'run tf.global_variables_initializer() and tf.local_variables_initializer() before '
         'tf.train.start_queue_runners()',
     ),
-    ('^[^/:]+; No such file', 'a relative path starts in the working directory'),
+    ('^~.*; No such file', 'TensorFlow does not expand ~: write os.path.expanduser(...)'),
+    ('^[^/~:][^:]*; No such file', 'a relative path starts in the working directory'),
+    (
+        'is closed and has insufficient elements',
+        'the data have ended, or there are fewer examples than in a batch: catch '
+        'tf.errors.OutOfRangeError',
+    ),
     ('requires a non-null input tensor', 'no file matches the pattern: correct it'),
     ('(corrupted|truncated) record', 'the file is damaged, compressed, or no TFRecord file'),
     ('required but could not be found', 'the records have other features: correct the name'),
@@ -37,7 +43,7 @@ _Cause = collections.namedtuple('_Cause', 'error session operation graph coordin
 
 _causes = []
 _told = set()  # graphs
-_lock = threading.Lock()
+_lock = threading.RLock()
 _thread = threading.local()  # session, enqueue_op: of a thread of a QueueRunner
 
 
@@ -51,6 +57,7 @@ def install(directory):
     )
     run = tf.train.QueueRunner._run
     stop = tf.train.Coordinator.request_stop
+    should_stop = tf.train.Coordinator.should_stop  # A subclass can call request_stop in its own.
 
     def record(error, coordinator):
         is_end = re.search(f'{CLOSED}|closed Session', str(error))
@@ -73,7 +80,7 @@ def install(directory):
 
     def stop_and_record(self, ex=None):
         with _lock:
-            was_stopped = self.should_stop()
+            was_stopped = should_stop(self)
             stop(self, ex)
             if was_stopped or threading.current_thread() is threading.main_thread():
                 return
@@ -134,6 +141,15 @@ def find_line(error, directory):
     """Return one line with place, cause and remedy for an error of the main thread, or None."""
     cause = find_cause(error)
     return cause and _line(cause, directory)
+
+
+def describe(error, directory):
+    """Return one line with place and cause of an error of an operation; None for any other.
+
+    The cause is in the middle of the traceback, which ends with the definition of the operation.
+    """
+    is_of_operation = isinstance(error, tf.errors.OpError)
+    return _line(_make_cause(error, None), directory) if is_of_operation else None
 
 
 def find_remedy(error):

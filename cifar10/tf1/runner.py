@@ -96,8 +96,9 @@ def _exit_with_error(error, directory, frames, remedy=None):
     if line:
         raise UserError(line)
     _show(error, frames)
-    if remedy:
-        warn(remedy)
+    for line in (queue_errors.describe(error, directory), remedy):
+        if line:
+            warn(line)
     sys.exit(1)
 
 

@@ -98,12 +98,14 @@ def _warn_of_runs():
 def close():
     """Close all sessions and join the threads that use them, which could abort Python at exit."""
     threading.excepthook = lambda error: None  # These threads fail now.
+    # Before the sessions are closed, because a thread may leave its session, and go on.
+    threads = [thread for thread in threading.enumerate() if _is_in_session(thread)]
     for session in list(_sessions):
         session.close()
-    for thread in threading.enumerate():
+    for thread in {*threading.enumerate(), *threads}:
         # A close_on_stop thread may never end.
         is_runner = thread.name.startswith('QueueRunnerThread')
-        if is_runner and not thread.name.endswith('close_on_stop') or _is_in_session(thread):
+        if is_runner and not thread.name.endswith('close_on_stop') or thread in threads:
             thread.join(timeout=10)
 
 

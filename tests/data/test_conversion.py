@@ -219,7 +219,10 @@ def test_damaged_files_are_left_out(tmp_path):
 def test_the_image_file_of_each_example_is_known(tmp_path):
     """Also after `holdout`. A damaged file has no example."""
     top = pictures.write(tmp_path / 'photos', ['a,b', 'c "d"'], 20)
-    os.rename(os.path.join(top, 'a,b', '7.png'), os.path.join(top, 'a,b', 'new\nline.png'))
+    for name in ('new\nline', 'return\r'):
+        os.rename(
+            os.path.join(top, 'a,b', f'{len(name)}.png'), os.path.join(top, 'a,b', f'{name}.png')
+        )
     _damage(top, 'a,b/3.png')
     convert(top, str(tmp_path / 'out'), 2, print, 0.25)
     dataset_writer.hold_out(dataset.read(str(tmp_path / 'out')), str(tmp_path / 'held'), 6, 0)
@@ -233,9 +236,30 @@ def test_the_image_file_of_each_example_is_known(tmp_path):
             for i, (index, image_file, class_name) in enumerate(rows):
                 assert int(index) == i and class_name == found.class_names[labels[i]]
                 assert image_file.startswith(class_name + '/')
-                picture = np.asarray(Image.open(os.path.join(top, image_file)))
+                path = os.path.join(top, image_file.replace(r'\n', '\n').replace(r'\r', '\r'))
+                picture = np.asarray(Image.open(path))
                 np.testing.assert_array_equal(images[i], picture)
             assert split.image_files() == {int(row[0]): row[1] for row in rows}
+
+
+@pytest.mark.parametrize(
+    'change, is_read',
+    [
+        (lambda text: ('\ufeff' + text).replace('\n', '\r\n'), True),  # as a spreadsheet saves it
+        (lambda text: text.replace(',', ';'), False),
+        (lambda text: text.replace('0,', 'zero,'), False),
+    ],
+)
+def test_a_changed_list_of_image_files(tmp_path, capsys, change, is_read):
+    """A damaged one does not stop an evaluation."""
+    top = pictures.write(tmp_path / 'photos', ['a', 'b'], 4)
+    convert(top, str(tmp_path / 'out'), 2, print)
+    split = dataset.read(str(tmp_path / 'out')).train
+    before, path = split.image_files(), tmp_path / 'out' / 'train_images.csv'
+    path.write_text(change(path.read_text(encoding='utf-8')), encoding='utf-8')
+    assert split.image_files() == (before if is_read else {})
+    warning = f': {path} is damaged, so no image file is named: it must have the columns index, '
+    assert (warning in capsys.readouterr().err) == (not is_read)
 
 
 @pytest.mark.parametrize(

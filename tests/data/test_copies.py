@@ -195,7 +195,8 @@ def test_a_data_set_of_the_user_is_no_copy(home, small, tmp_path, capsys):
         dataset.read(str(tmp_path / 'made')), str(tmp_path / 'cwd' / 'data'), 9, seed=0
     )
     assert copies.find_of_programs(small) == []
-    assert copies.identify(str(tmp_path / 'cwd' / 'data')) is None
+    data = str(tmp_path / 'cwd' / 'data')
+    assert copies.identify(data) == (None, data)
 
 
 def test_a_directory_that_cannot_be_written(small, versions, tmp_path, monkeypatch):

@@ -67,8 +67,9 @@ def test_binary_files(tmp_path, num_classes, num_files):
 @pytest.mark.parametrize(
     'text, names',
     [
-        ('polar bear\n\n猫\r\ndog\n', ['polar bear', '猫', 'dog']),
+        ('\ufeffpolar bear\n\n猫\r\ndog\n', ['polar bear', '猫', 'dog']),
         ('cat dog bird', ['cat', 'dog', 'bird']),
+        ('cat, dog,bird\n', ['cat', 'dog', 'bird']),
         ('a\nb\nc\nunused\n', ['a', 'b', 'c', 'unused']),
     ],
 )
@@ -131,6 +132,56 @@ def test_pickles(tmp_path, protocol, as_labels):
     assert named[32] == ['31', 'data_batch_2/1.png', 'b']
 
 
+@pytest.mark.parametrize('filenames', [None, 7, ['a'], [b'\xe4.png'] * 30])
+def test_odd_names_of_image_files(tmp_path, filenames):
+    """They are a convenience, so they refuse no data. Bytes that are no UTF-8 are escaped."""
+    own = tmp_path / 'own'
+    own.mkdir()
+    for name in ('data_batch_1', 'test_batch'):
+        content = {'data': rows(30, 3)[:, 1:], 'labels': [0, 1, 2] * 10, 'filenames': filenames}
+        with open(str(own / name), 'wb') as file:
+            pickle.dump(content, file, 2)
+    convert(own, tmp_path / 'out')
+    names = dataset.read(str(tmp_path / 'out')).train.image_files()
+    expected = dict.fromkeys(range(30), r'\xe4.png') if np.shape(filenames) == (30,) else {}
+    assert names == expected
+
+
+def test_a_hostile_number(tmp_path):
+    """A number of the type object is an address, which crashes old versions of NumPy."""
+    own = tmp_path / 'own'
+    own.mkdir()
+
+    class Hostile:
+        def __reduce__(self):
+            return np.int64(0).__reduce__()[0], (np.dtype([('a', 'O')]), b'12345678')
+
+    with open(str(own / 'data_batch_1'), 'wb') as file:
+        pickle.dump({'data': rows(3, 3)[:, 1:], 'labels': [0, 1, Hostile()]}, file)
+    status, _, stderr = programs.run('cifar10_dataset', 'convert', str(own), str(tmp_path / 'out'))
+    assert status == 1
+    faults.assert_one_line(stderr, 'data_batch_1: it has a number of the type ')
+
+
+def test_the_parent_directory(tmp_path):
+    (tmp_path / 'parent').mkdir()
+    own = tmp_path / 'parent' / 'cifar-10-batches-bin'
+    write(own, {'data_batch_1.bin': 30, 'test_batch.bin': 10}, 3)
+    status, stdout, _ = programs.call(
+        'cifar10_dataset', 'convert', str(tmp_path / 'parent'), str(tmp_path / 'out')
+    )
+    assert status == 0 and stdout.startswith(f'{own} is not CIFAR-10 (')
+    assert '30 training and 10 test examples of 0, 1, 2 in' in stdout
+
+
+def test_one_image_per_class_cannot_be_divided(tmp_path):
+    own = tmp_path / 'own'
+    write(own, {'data_batch_1.bin': 3}, 3)
+    status, _, stderr = programs.call('cifar10_dataset', 'convert', str(own), str(tmp_path / 'out'))
+    assert status == 1
+    faults.assert_one_line(stderr, f'{own} has one image per class: add images')
+
+
 def test_the_layout_of_cifar100(tmp_path):
     own = tmp_path / 'own'
     own.mkdir()
@@ -153,16 +204,17 @@ def test_the_layout_of_cifar100(tmp_path):
         ),
         (1, 10, '', '/data_batch_2.bin is missing: restore it, or move'),
         (5, 13, '', '/data_batch_1.bin has labels that are not 0 to 9'),
+        (6, 10, '', '/data_batch_6.bin is not a file of the published data set: move it away'),
     ],
 )
 def test_a_trainer_names_the_command(tmp_path, num_files, num_classes, names, complaint):
-    own, run = tmp_path / 'own', f'--train_dir={tmp_path / "run"}'
+    own, run = tmp_path / 'my own', f'--train_dir={tmp_path / "run"}'
     counts = {f'data_batch_{i}.bin': 30 for i in range(1, num_files + 1)}
     write(own, dict(counts, **{'test_batch.bin': 30}), num_classes)
     if names:
         (own / 'batches.meta.txt').write_text(names)
     status, _, stderr = programs.call('cifar10_train', f'--data_dir={own}', run)
-    faults.assert_one_line(stderr, complaint, f'`cifar10_dataset.py convert {own} OUT`')
+    faults.assert_one_line(stderr, complaint, f"`cifar10_dataset.py convert '{own}' OUT`")
     assert status == 1
 
 
@@ -171,11 +223,19 @@ def test_a_trainer_names_the_command(tmp_path, num_files, num_classes, names, co
     [
         (
             lambda own: (own / 'data_batch_1.bin').write_bytes(b'x' * 3074),
-            'data_batch_1.bin has an incomplete record: its 3074 bytes .* 3073: write 1 label byte',
+            'data_batch_1.bin has an incomplete record: its 3074 bytes .* 3073: a record has 3072 bytes',
         ),
         (
             lambda own: (own / 'batches.meta.txt').write_text('a\nb\n'),
-            'has the label 2, but only 2 class names: add the missing names',
+            r'has 2 class names, but labels that are not 0 to 1 \(count: 24, for example 2\): correct ',
+        ),
+        (
+            lambda own: (own / 'batches.meta.txt').write_text('ä\nö\nü\n', encoding='latin-1'),
+            "/batches.meta.txt is not UTF-8 .'utf-8' codec .*: save it as UTF-8",
+        ),
+        (
+            lambda own: [(own / name).unlink() for name in BINARY_NAMES[:5]],
+            'has no training images: write them to data_batch_1.bin',
         ),
         (
             lambda own: (own / 'batches.meta.txt').write_text('a\nb\nb\n'),
@@ -183,7 +243,7 @@ def test_a_trainer_names_the_command(tmp_path, num_files, num_classes, names, co
         ),
         (
             lambda own: [(own / name).write_bytes(b'') for name in BINARY_NAMES[:5]],
-            'has no file of training images: add it',
+            'has no training images: write them to data_batch_1.bin',
         ),
     ],
 )

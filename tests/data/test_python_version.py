@@ -117,7 +117,8 @@ def _set(key, value):
 def test_a_batch_with_other_content(directory, rewrite, tmp_path, change, reason):
     rewrite(change)
     with messages.raises(
-        rf'^{directory} is damaged \({BATCH}: {reason}.*\): delete it or replace it by a good copy, or '
+        rf'^{directory} is damaged \({BATCH}: {reason}.*\): delete it or replace it by a good copy; if '
+        'the files are own data, '
     ):
         preparation.convert(catalog.CIFAR10, directory, str(tmp_path / 'out'), print)
     assert not (tmp_path / 'out').exists()
@@ -134,8 +135,8 @@ def test_a_file_that_is_no_such_pickle(directory, tmp_path, content):
 def test_a_file_that_is_missing_or_cannot_be_read(directory, tmp_path):
     path = os.path.join(directory, BATCH)
     os.remove(path)
-    remedy = f'or use `cifar10_dataset.py convert {directory} OUT` if it is own data'
-    with messages.raises(f'^{path} is missing: delete it or replace it by a good copy, {remedy}$'):
+    remedy = f'if the files are own data, `cifar10_dataset.py convert {directory} OUT` makes a data'
+    with messages.raises(f'^{path} is missing: delete it or replace it by a good copy; {remedy}'):
         preparation.convert(catalog.CIFAR10, directory, str(tmp_path / 'out'), print)
     os.mkdir(path)
     with messages.raises(rf'^{path} cannot be read \(Is a directory\): delete it'):

@@ -68,13 +68,13 @@ def test_whole():
     """All probabilities are 0.9; 55 % are correct. The report has ten mistakes."""
     found = [Mistake(123, None, 1, 2, 0.981)] + 10 * [Mistake(7, None, 0, 1, 0.5)]
     names = ['bird', 'dog', 'cat']
-    image_files = {7: 'bird/a\nb.jpg', 8: 'cat/c.jpg'}
+    image_files = {7: 'bird/a b.jpg', 8: 'cat/c.jpg'}
     report = text_report.full_report(Result(1, 1, SCORES, found, names, {}, image_files))
     assert report.splitlines()[-12:-8] == [
         'Calibration: expected error 0.350 (15 bins), mean confidence 0.900, accuracy 0.550',
         'The most confident mistakes:',
         '  example 123: predicted cat (0.98), label dog',
-        r'  example 7 (bird/a\nb.jpg): predicted dog (0.50), label bird',
+        '  example 7 (bird/a b.jpg): predicted dog (0.50), label bird',
     ]
     assert report.startswith(
         text_report.classification_report(SCORES, names) + '\nConfusion matrix'

@@ -136,12 +136,52 @@ def test_mistakes(top, tmp_path, path, complaint):
     faults.assert_one_line(stderr, complaint.format(tmp=tmp_path))
 
 
-def test_a_checkpoint_of_another_network(top, tmp_path):
+def _save(directory, values):
+    """Save a checkpoint as a program does; return its path."""
     with tf.Graph().as_default(), tf.Session() as session:
-        tf.get_variable('conv1/weights', [3, 3, 3, 64])
+        for name, value in values.items():
+            tf.get_variable(name, initializer=value)
         session.run(tf.global_variables_initializer())
-        path = tf.train.Saver().save(session, str(tmp_path / 'other' / 'model.ckpt'), 7)
+        return tf.train.Saver().save(session, str(directory / 'model.ckpt'), 7)
+
+
+@pytest.mark.parametrize(
+    'value', [np.zeros([3, 3, 3, 64], np.float32), np.zeros([5, 5, 3, 64], np.float64)]
+)
+def test_a_checkpoint_of_another_network(top, tmp_path, value):
+    path = _save(tmp_path / 'other', {'conv1/weights': value})
     flags = [f'--data_dir={top}/three', f'--train_dir={tmp_path}/run', f'--init_checkpoint={path}']
     status, _, stderr = programs.call('cifar10_train', *flags)
     assert status == 1
     faults.assert_one_line(stderr, f'No value in {path} fits the network: give --init_checkpoint')
+
+
+def test_moving_averages_of_some_variables(top, tmp_path):
+    """The others start with their values. The notes are printed."""
+    values = {
+        'conv1/biases': np.full(64, 3, np.float32),
+        'conv2/biases': np.full(64, 4, np.float32),
+    }
+    values['conv2/biases' + AVERAGE] = np.full(64, 5, np.float32)
+    path = _save(tmp_path / 'other', values)
+    stdout = start(top, tmp_path / 'run', f'--init_checkpoint={path}')
+    assert f'Initial weights: conv1/biases, conv2/biases from {path}; new: ' in stdout
+    found = tf.train.load_checkpoint(str(tmp_path / 'run' / 'model.ckpt-0'))
+    assert found.get_tensor('conv1/biases').tolist() == [3] * 64
+    assert found.get_tensor('conv2/biases').tolist() == [5] * 64
+    path = _save(tmp_path / 'weights', {'conv1/biases': values['conv1/biases']})
+    stdout = start(top, tmp_path / 'run2', f'--init_checkpoint={path}')
+    assert f'{path} has no moving averages: using the weights\n' in stdout
+
+
+def test_a_wrong_path_does_not_move_the_run_aside(top, tmp_path):
+    start(top, tmp_path / 'run')
+    before = sorted(path.name for path in (tmp_path / 'run').iterdir())
+    flags = [f'--data_dir={top}/three', f'--train_dir={tmp_path}/run', '--fresh', *FLAGS]
+    status, _, stderr = programs.call('cifar10_train', '--init_checkpoint=best', *flags)
+    assert status == 1
+    faults.assert_one_line(
+        stderr, '/best is missing: give --init_checkpoint the directory of a run'
+    )
+    assert sorted(path.name for path in (tmp_path / 'run').iterdir()) == before
+    assert [path.name for path in tmp_path.iterdir()] == ['run']

@@ -154,7 +154,9 @@ def test_the_end_of_the_epochs_is_no_error(run, starts):
         '',
     )
     status, _, stderr = run(text.replace('OutOfRangeError', 'DataLossError'))
-    assert status == 1 and stderr.startswith('Traceback ') and 'closed and has insuff' in stderr
+    assert status == 1 and stderr.startswith('Traceback ')
+    assert 'closed and has insufficient elements' in stderr.splitlines()[-1]
+    assert stderr.endswith('than in a batch: catch tf.errors.OutOfRangeError\n')
 
 
 def test_a_monitored_session(run):
@@ -234,6 +236,32 @@ def test_the_other_threads_of_a_queue_go_on(run):
     status, stdout, stderr = run(text, programs.AS_A_USER)
     assert (status, stdout, stderr.count('\n')) == (0, 'end\n', 1)
     assert re.match('program.py: A thread .*: NotFoundError: nix.bin; No such file', stderr), stderr
+
+
+def test_a_coordinator_that_stops_itself(run):
+    """A program may look for its own reason to stop, such as the time."""
+    text = (
+        'class Coordinator(tf.train.Coordinator):\n'
+        '    def should_stop(self):\n'
+        '        self.request_stop()\n'
+        '        return super().should_stop()\n'
+        'coord = Coordinator()\n'
+        'print(coord.should_stop())\n'
+    )
+    assert run(text) == (0, 'True\n', '')
+
+
+@pytest.mark.parametrize(
+    'path, remedy',
+    [
+        ('data/nix.bin', 'a relative path starts in the working directory'),
+        ('~/nix.bin', 'TensorFlow does not expand ~: write os.path.expanduser'),
+    ],
+)
+def test_the_path_of_a_missing_file(run, path, remedy):
+    text, _, _ = MISTAKES['a missing file']
+    status, _, stderr = run(text.replace('nix.bin', path) + BATCH + STARTS + REPEATS)
+    assert status == 1 and f'NotFoundError: {path}; No such file or directory; {remedy}' in stderr
 
 
 def test_a_new_session_of_the_graph(run):

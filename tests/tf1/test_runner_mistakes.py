@@ -1,5 +1,6 @@
 """Mistakes in the command line of the runner and in programs."""
 
+import os
 import re
 
 import pytest
@@ -53,3 +54,29 @@ def test_a_syntax_error_is_shown_as_python_shows_it(tmp_path):
     place, line, caret, message = stderr.splitlines()
     assert place == f'  File "{program}", line 2' and line.strip() == 'print(x)))'
     assert caret.strip() == '^' and message.startswith('SyntaxError: ')
+
+
+def test_the_traceback_of_an_operation_ends_with_its_cause(tmp_path):
+    program = tmp_path / 'labels.py'
+    program.write_text(
+        'import tensorflow as tf\n'
+        'loss = tf.nn.sparse_softmax_cross_entropy_with_logits(\n'
+        '    labels=[3, 10], logits=tf.zeros([2, 10]))\n'
+        'with tf.Session() as session:\n'
+        '    session.run(loss)\n'
+    )
+    status, _, stderr = programs.run('cifar10_run', str(program))
+    assert status == 1 and stderr.startswith('Traceback ')
+    cause = rf'labels.py: {program}:[23]: InvalidArgumentError: Received a label value of 10 which '
+    assert re.match(cause, stderr.splitlines()[-1])
+
+
+def test_the_home_directory_after_an_equals_sign(tmp_path):
+    program = tmp_path / 'prints.py'
+    program.write_text('import sys\nprint(sys.argv[1:])\n')
+    arguments = ['--a=~/x', '--b=~', '--c=a=~/x', '--d=\u2013', '~/e', '–-f=1']
+    status, stdout, stderr = programs.run('cifar10_run', str(program), *arguments)
+    home = os.path.expanduser('~')
+    expected = [f'--a={home}/x', f'--b={home}', *arguments[2:]]
+    assert (status, stdout) == (0, f'{expected}\n')
+    assert stderr == ('cifar10_run.py: –-f=1 begins with a dash of a word processor: use --f=1\n')

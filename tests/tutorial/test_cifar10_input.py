@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.data import dataset, verification
+from cifar10.data import dataset, preparation, verification
 from cifar10.tutorial import cifar10_input
 from tests.helpers import messages, oracle, queues
 
@@ -78,6 +78,20 @@ def test_the_number_of_examples_sets_the_queue(
         minimum,
         minimum + 48,
     )
+
+
+def test_own_classes_in_the_files(own_data_dir):
+    """A program sets NUM_CLASSES itself. The trainers refuse these files."""
+    directory = os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY)
+    with open(os.path.join(directory, dataset.CLASS_NAMES_FILE), 'w') as names:
+        names.write('cat\ndog\nbird\n')
+    preparation.maybe_download_and_extract(own_data_dir)
+    _, labels = cifar10_input.inputs(True, own_data_dir, 7)
+    expected, _ = oracle.read_records([os.path.join(directory, 'test_batch.bin')])
+    np.testing.assert_array_equal(queues.run(labels, 1)[0], expected[:7])
+    assert cifar10_input.distorted_inputs(own_data_dir, 7)[1].shape == [7]
+    with messages.raises('batches.meta.txt is damaged .the number of class names is 3, not 10.: '):
+        dataset.read(own_data_dir)
 
 
 @pytest.mark.parametrize('shuffle', [False, True])
