@@ -53,7 +53,9 @@ def _write_run(directory, data):
         ('cifar100', 'cifar100', None),
         ('cifar10', None, None),
         ('cifar10', 'cifar10', None),
+        ('cifar10', 'cifar100', 'the directory of its data with --data_dir'),
         (OWN, None, 'the directory of its data with --data_dir'),
+        (OWN, 'cifar100', 'the directory of its data with --data_dir'),
     ],
 )
 def test_the_data_of_a_run(tmp_path, data, given, remedy):
