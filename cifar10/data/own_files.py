@@ -43,29 +43,13 @@ def convert(published, source, path, progress, test_fraction=None, seed=0):
         raise UserError(
             f'{source} has no training images', f'write them to {published.train_files[0]}'
         )
-    class_names = _read_class_names(published, source)
     labels = np.concatenate([part.labels for part in (train, test) if part])
-    class_names = class_names or list(map(str, range(labels.max() + 1)))
-    without_name = labels[labels >= len(class_names)]
-    if without_name.size:
-        raise UserError(
-            f'{source} has {len(class_names)} class names, but labels that are not 0 to {len(class_names) - 1} (count: '
-            f'{without_name.size}, for example {without_name[0]})',
-            'correct the labels, which begin at 0, or add the missing names',
-        )
-    try:
-        dataset.check_class_names(class_names)
-    except ValueError as error:
-        raise UserError(
-            f'The classes of {source} cannot be used ({error})', 'correct the class names'
-        )
+    class_names = _find_class_names(published, source, labels)
     origin = os.path.abspath(source)
     if test is None:
         fraction = dataset_writer.TEST_FRACTION if test_fraction is None else test_fraction
-        if np.bincount(train.labels).max() < 2:
-            raise UserError(
-                f'{source} has one image per class', 'add images, for training and test'
-            )
+        if np.bincount(train.labels).max() == 1:
+            raise UserError(f'{source} has one image per class', 'add images for the test')
         train, test = _hold_out(train, fraction, seed)
         origin += f', converted with test_fraction={fraction:g} seed={seed}'
     with dataset_writer.new_dataset(path, progress) as directory:
@@ -84,6 +68,30 @@ def convert(published, source, path, progress, test_fraction=None, seed=0):
                     [class_names[label] for label in part.labels],
                 )
         dataset_writer.write_dataset_info(directory, class_names, origin)
+
+
+def _find_class_names(published, source, labels):
+    """Return the class names in the files, or else the numbers up to the largest label.
+
+    Raises:
+      UserError: the names are invalid, or a label has none.
+    """
+    class_names = _read_class_names(published, source)
+    class_names = class_names or list(map(str, range(labels.max() + 1)))
+    without_name = labels[labels >= len(class_names)]
+    if without_name.size:
+        raise UserError(
+            f'{source} has {len(class_names)} class names, but labels that are not 0 to {len(class_names) - 1} (count: '
+            f'{without_name.size}, for example {without_name[0]})',
+            'correct the labels, which begin at 0, or add the missing names',
+        )
+    try:
+        dataset.check_class_names(class_names)
+    except ValueError as error:
+        raise UserError(
+            f'The classes of {source} cannot be used ({error})', 'correct the class names'
+        )
+    return class_names
 
 
 def _hold_out(examples, fraction, seed):
