@@ -35,9 +35,7 @@ _OTHER_NAMES = {  # of each flag; the first flag of the script that has the othe
     'num_workers': 'workers',
 }
 # Flags of other programs without a value, such as the tutorial's use_fp16
-_HALF_PRECISION = {
-    *('amp', 'bf16', 'fp16', 'mixed_precision', 'use_amp', 'use_bf16', 'use_bfloat16', 'use_fp16')
-}
+_HALF_PRECISION = 'amp bf16 fp16 mixed_precision use_amp use_bf16 use_bfloat16 use_fp16'.split()
 _OTHER_SCRIPTS = {  # that have a flag
     'batch_size': 'cifar10_train.py',
     'compute_dtype': 'cifar10_train.py',

@@ -136,15 +136,8 @@ def _parse(argv, arguments, hint):
     # absl has -help and -?, but no -h. Later words can be those of another program.
     end = len(argv) if FLAGS.is_gnu_getopt() else 2
     argv = ['--help' if word == '-h' else word for word in argv[:end]] + argv[end:]
-    for i, word in enumerate(argv):
-        dashes = _DASHES.fullmatch(word)
-        if dashes and not os.path.lexists(word):
-            name = dashes.group(1)
-            corrected = shlex.quote('--' + name) if name else '- or --'
-            message = f'{word} begins with a dash of a word processor: use {corrected}'
-            if i < end:
-                _fail(2, 'error: ' + message)
-            errors.warn(message)  # Another program may accept it.
+    _check_dashes(argv[:end], lambda message: _fail(2, 'error: ' + message))
+    _check_dashes(argv[end:], errors.warn)  # Another program may accept them.
     try:
         words = FLAGS(argv)[1:]
         if FLAGS['log_dir'].present:  # a flag of absl without effect
@@ -168,6 +161,16 @@ def _parse(argv, arguments, hint):
         given = ' '.join(map(repr, words)) or 'none'
         _fail(2, f'error: the arguments must be {expected}, not {given}; --help explains the usage')
     return words
+
+
+def _check_dashes(words, report):
+    """Call `report` with a message for each word that begins with a dash of a word processor."""
+    for word in words:
+        dashes = _DASHES.fullmatch(word)
+        if dashes and not os.path.lexists(word):
+            name = dashes.group(1)
+            corrected = shlex.quote('--' + name) if name else '- or --'
+            report(f'{word} begins with a dash of a word processor: use {corrected}')
 
 
 def _describe_error(error, hint):
