@@ -163,14 +163,14 @@ def _parse(argv, arguments, hint):
     return words
 
 
-def _check_dashes(words, report):
-    """Call `report` with a message for each word that begins with a dash of a word processor."""
+def _check_dashes(words, complain):
+    """Call `complain` with a message for each word that begins with a dash of a word processor."""
     for word in words:
         dashes = _DASHES.fullmatch(word)
         if dashes and not os.path.lexists(word):
             name = dashes.group(1)
             corrected = shlex.quote('--' + name) if name else '- or --'
-            report(f'{word} begins with a dash of a word processor: use {corrected}')
+            complain(f'{word} begins with a dash of a word processor: use {corrected}')
 
 
 def _describe_error(error, hint):
