@@ -128,12 +128,9 @@ def _show_own_lines(shell, error_type, error, trace):
             shown_trace, entry.tb_frame, entry.tb_lasti, entry.tb_lineno
         )
     message = _message(error, operation, lambda path: error_hints.is_beside(path, directory))
-    line = entries and linecache.getline(
-        entries[-1].tb_frame.f_code.co_filename, entries[-1].tb_lineno
-    )
     remedies = [cause and queue_errors.find_remedy(error)]
     remedies += [remedy for pattern, remedy in _REMEDIES if re.search(pattern, message)]
-    remedies.append(error_hints.find_remedy(error, line))
+    remedies.append(error_hints.find_remedy(error, entries, directory))
     lines = [message, *getattr(error, '__notes__', [])]
     if error.__cause__:
         lines.append(f'Caused by {type(error.__cause__).__name__}: {error.__cause__}')

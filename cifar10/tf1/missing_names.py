@@ -1,4 +1,8 @@
-"""Tables for hints about missing names."""
+"""Tables for hints about missing names and modules, and a search for a module."""
+
+import glob
+import os
+import pathlib
 
 _STANDARD_MODULES = (  # `standard-NAME` of PyPI brings each one back.
     'aifc asynchat asyncore chunk crypt imghdr mailcap nntplib pipes smtpd sndhdr sunau telnetlib '
@@ -11,6 +15,7 @@ _REMOVED_MODULES = {  # Source: What's New in Python 3.9 to 3.13.
     'cgi': 'pip install legacy-cgi',
     'cgitb': 'pip install legacy-cgi',
     'distutils': 'pip install setuptools',
+    'dummy_thread': 'replace it by _thread',
     'dummy_threading': 'replace it by threading',
     'imp': 'replace it by importlib, or pip install zombie-imp',
     'lib2to3': 'pip install fissix, and replace it by fissix',
@@ -26,11 +31,106 @@ MODULES = [  # (pattern of an error message in a program line, remedy)
         for name, remedy in _REMOVED_MODULES.items()
     ),
     (r"No module named 'pkg_resources['.]", 'pip install "setuptools<82"'),
-    (r"No module named 'PIL'", 'pip install pillow'),
     (
         r'(No module named|cannot import name) .*\bgoogle\b.*\bcolab\b',
         'it exists on Google Colab only: remove the lines that use it, and give local paths',
     ),
+]
+# Module -> what `pip install` needs. Each was imported on Python 3.13 with TensorFlow 2.21.
+PACKAGES = {
+    'Bio': 'biopython',
+    'Crypto': 'pycryptodome',
+    'MeCab': 'mecab-python3',
+    'PIL': 'pillow',
+    'attr': 'attrs',
+    'bs4': 'beautifulsoup4',
+    'community': 'python-louvain',
+    'cv2': 'opencv-python-headless (or opencv-python, which also opens windows)',
+    'dateutil': 'python-dateutil',
+    'dotenv': 'python-dotenv',
+    'faiss': 'faiss-cpu',
+    'git': 'gitpython',
+    'gym': 'gymnasium',
+    'magic': 'python-magic',
+    'progressbar': 'progressbar2',
+    'pywt': 'pywavelets',
+    'serial': 'pyserial',
+    'skimage': 'scikit-image',
+    'sklearn': 'scikit-learn',
+    'snappy': 'python-snappy',
+    'telegram': 'python-telegram-bot',
+    'tensorflow_hub': 'tensorflow_hub "setuptools<82"',
+    'tensorflow_probability': 'tensorflow_probability tf_keras',
+    'umap': 'umap-learn',
+    'websocket': 'websocket-client',
+    'yaml': 'pyyaml',
+    'zmq': 'pyzmq',
+    **{
+        name: name
+        for name in (
+            'gensim h5py imageio imutils jieba joblib keras librosa lmdb networkx nltk pandas plotly '
+            'psutil requests scipy seaborn tensorboardX tensorflow_datasets tensorflow_text '
+            'tensorpack tf_keras tf_slim tflearn tqdm'
+        ).split()
+    },
+}
+_LAST = 'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last with '
+_IN_2_15 = 'with Python 3.11, pip install "tensorflow<2.16"'
+GONE = [  # (pattern of the begin of a dotted name, sentence, in which \1 is a group of the pattern)
+    (r'tf\.(python\.)?estimator', f'TensorFlow has it up to 2.15: {_IN_2_15}'),
+    (
+        r'tf\.contrib\.eager',
+        'write tf.train.Checkpoint for Saver, tf.keras.metrics for metrics, tf.keras.Model for '
+        f'Network; {_LAST}other names of contrib.eager',
+    ),
+    (
+        r'tf\.contrib\.learn\.(python\.learn\.)?preprocessing',
+        'write tf.keras.preprocessing.text.Tokenizer, and tf.keras.preprocessing.sequence.'
+        "pad_sequences(..., padding='post', truncating='post')",
+    ),
+    (
+        r'tf\.contrib\.(learn|factorization)',
+        f'{_LAST}these models; tf.estimator has such models with other arguments: {_IN_2_15}',
+    ),
+    (
+        r'tf\.contrib\.seq2seq',
+        f'{_LAST}its attention and decoders; tensorflow_addons.seq2seq has them with other '
+        f'arguments: {_IN_2_15} tensorflow_addons',
+    ),
+    (
+        r'tf\.contrib\.crf',
+        f'tensorflow_addons.text has its functions: {_IN_2_15} tensorflow_addons',
+    ),
+    (
+        r'tf\.contrib\.training\.(batch_sequences_with_states|NextQueuedSequenceBatch)',
+        _LAST + 'such batches of sequences',
+    ),
+    (
+        r'tf\.contrib\.image',
+        f'write tf.raw_ops.ImageProjectiveTransformV3 for transform and rotate; {_LAST}other names '
+        'of contrib.image',
+    ),
+    (
+        r'tf\.models',
+        'put its module beside the program, and import it without the name of a package',
+    ),
+    (r'tensorflow_addons', f'it does not import with TensorFlow 2.16 and newer: {_IN_2_15}'),
+    (r'tensorflow_(estimator|gan)', f'it needs tf.estimator: {_IN_2_15}'),
+    (
+        r'tensorlayer',
+        'its version for TensorFlow 1 needs docs/requirements-1.15.txt: there, pip install '
+        'tensorlayer==1.11.1',
+    ),
+    (
+        r'keras\.(layers|utils)\.(core|convolutional|normalization|advanced_activations|recurrent|'
+        r'embeddings|pooling|wrappers|noise|(np|vis|data|generic)_utils)',
+        r'import its names from keras.\1',
+    ),
+    (r'sklearn\.cross_validation', 'replace it by sklearn.model_selection'),
+    (r'sklearn\.externals\.(\w+)', r'write `import \1`'),
+    (r'Image', 'this is Python 2: write `from PIL import Image`'),
+    (r'dicom', 'pip install "pydicom<3", and write `import pydicom as dicom`'),
+    (r'MySQLdb', 'pip install pymysql, and write `import pymysql as MySQLdb`'),
 ]
 # Pattern of the names in tf.contrib.layers and tf.contrib.framework of TensorFlow 1.15 that tf_slim
 # 1.1.0 lacks.
@@ -39,3 +139,18 @@ NOT_IN_TF_SLIM = (
     'deprecated|fuse_op|get_(graph|name|placeholders)|load_|name_scope|py_func|^python$|reduce_sum_n|'
     'remove_squeezable|smart_|with_|zero_init'
 )
+
+
+def find_above(directory, name):
+    """Return the directory above a program's that has a module or package; None if there is none.
+
+    Args:
+      directory: of the program, an absolute path.
+      name: of the module; a package has Python files, or its subdirectories have.
+    """
+    for parent in pathlib.Path(directory).parents:
+        place = os.path.join(str(parent), name)
+        files = [glob.escape(place) + end for end in ('.py', '/*.py', '/*/*.py')]
+        if place != directory and any(map(glob.glob, files)):
+            return str(parent)
+    return None

@@ -15,7 +15,7 @@ import sys
 
 import cifar10
 from cifar10 import errors, tutorial
-from cifar10.tf1 import mnist, scipy_misc  # noqa: F401 (before 'cifar10' is removed)
+from cifar10.tf1 import missing_names, mnist, scipy_misc  # noqa: F401 (before 'cifar10' is removed)
 from cifar10.tutorial import cifar10_input  # noqa: F401 (likewise)
 
 _TUTORIAL_MODULES = ['cifar10', 'cifar10_input']
@@ -48,17 +48,19 @@ def install(program_path, package_modules, option):
       option: what a user writes for package_modules, for messages.
 
     Returns:
-      A sentence with the remedy if the selected modules are wrong; None if there are no copies.
+      A function. Its argument is the text of a traceback, its result a sentence with the remedy if
+      the selected modules may be the cause, or else None.
     """
     directory = os.path.dirname(program_path)
     copies = [os.path.join(directory, name + '.py') for name in _TUTORIAL_MODULES]
     copies = [path for path in copies if os.path.isfile(path) and path != program_path]
-    remedy = None
+    remedy, places = None, copies
     if copies and package_modules:
         errors.warn(f"using this package's modules, not {' and '.join(copies)}")
         remedy = (
             f"this package's modules may differ from {' and '.join(copies)}: leave out {option}"
         )
+        places = [os.path.dirname(tutorial.__file__)]
     elif copies:
         errors.warn(
             f"using {' and '.join(copies)} ({option} uses this package's, which are faster)"
@@ -70,7 +72,18 @@ def install(program_path, package_modules, option):
     # The next imports of these names find the modules of the program or of the tutorial.
     del sys.modules['cifar10']
     sys.meta_path.insert(0, _Finder(directory, package_modules))
-    return remedy
+    return lambda trace: remedy if _is_involved(places, trace) else None
+
+
+def _is_involved(places, trace):
+    """Return True if a traceback goes through one of the files, or names a thing of them."""
+    names = '|'.join(_TUTORIAL_MODULES)
+    patterns = [*map(re.escape, places), rf"\b({names})\.(?!py\b)\w|(module|from) '({names})'"]
+    function = re.search(r'\nTypeError: (\w+)\(\)', trace)
+    return re.search('|'.join(patterns), trace) or (
+        function
+        and any(hasattr(sys.modules.get(name), function.group(1)) for name in _TUTORIAL_MODULES)
+    )
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -95,6 +108,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return own or self._second_name(fullname, _ALIASES[fullname])
         if any(alias.startswith(fullname + '.') for alias in _ALIASES):
             own = PathFinder.find_spec(fullname, path)
+            if own is None and path is None:
+                own = _find_program_package(self._directory, fullname)
             return own or spec_from_loader(fullname, self, is_package=True)
         return None
 
@@ -103,7 +118,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if self._package_modules and fullname.rpartition('.')[2] in _TUTORIAL_MODULES:
             return None
         root = os.path.dirname(cifar10.__path__[0])
-        places = [place for place in path or sys.path if os.path.realpath(place) != root]
+        places = sys.path if path is None else path  # A package of this finder has no place: [].
+        places = [place for place in places if os.path.realpath(place) != root]
         return PathFinder.find_spec(fullname, places)
 
     def _find_cifar10(self):
@@ -133,7 +149,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def _find_gym(self, fullname, path):
         """Return the spec of the program's gym, or of the substitute on Gymnasium."""
-        own = PathFinder.find_spec(fullname, path or [self._directory])
+        own = PathFinder.find_spec(fullname, [self._directory] if path is None else path)
         if own or fullname != 'gym':
             return own or self._second_name(fullname, f'gymnasium{fullname[len("gym") :]}')
         return spec_from_file_location(
@@ -160,23 +176,27 @@ class _DirectoryFinder(importlib.abc.MetaPathFinder):
 
     def find_spec(self, fullname, path=None, target=None):
         """Return the spec of a package that has a module of the program; None for any other."""
-        return None if path else _find_program_package(self._directory, fullname)
+        return _find_program_package(self._directory, fullname) if path is None else None
 
 
 def _find_program_package(directory, name):
     """Return the spec of the program's directory as a package.
 
-    Return None if no file in the directory imports a module of the directory from this package.
+    Return None for a package that is elsewhere, or if no file in the directory imports only modules
+    of the directory from it.
     """
+    if name in missing_names.PACKAGES or missing_names.find_above(directory, name):
+        return None
     imports = re.compile(
-        rf'(?m)^\s*(?:from {name} import\s*|(?:from|import) {name}\.)(\([\w,\s]*|[\w, ]*)'
+        rf'(?m)^\s*(?:from {name} import\s*(\([\w,\s]*|[\w, ]*)|(?:from|import) {name}\.(\w+))'
     )
     for source in _find_sources(directory):
         if not os.path.isfile(source):
             continue
         with open(source, encoding='utf-8', errors='replace') as file:
-            imported = re.findall(r'\w+', ' '.join(imports.findall(file.read())))
-        if any(os.path.isfile(os.path.join(directory, module + '.py')) for module in imported):
+            found = ','.join(map(''.join, imports.findall(file.read())))
+        modules = re.findall(r'(?:^|[,(])\s*(\w+)', found)  # without `as` and what follows
+        if modules and all(PathFinder.find_spec(module, [directory]) for module in modules):
             spec = ModuleSpec(name, None, is_package=True)
             spec.submodule_search_locations.append(directory)
             return spec

@@ -42,7 +42,7 @@ def run(path, arguments, package_modules=False, option='package_modules'):
     """
     codes, is_notebook = _compile_program(path)
     directory = os.path.dirname(os.path.realpath(path))
-    remedy = modules.install(os.path.realpath(path), package_modules, option)
+    find_remedy = modules.install(os.path.realpath(path), package_modules, option)
     tensorflow_1.install()
     queue_errors.install(directory)
     _add_hints_in_threads(directory)
@@ -66,7 +66,7 @@ def run(path, arguments, package_modules=False, option='package_modules'):
     except BaseException as error:
         frames = error.__traceback__.tb_next  # without the frame of this function
         if not isinstance(error, KeyboardInterrupt):
-            _exit_with_error(error, directory, frames, remedy)
+            _exit_with_error(error, directory, frames, find_remedy)
         _show(error, frames)
         sys.excepthook = lambda *unused_error: None  # It has been shown.
         raise  # Python ends its process with SIGINT, after the functions of atexit.
@@ -90,13 +90,14 @@ def _find_line(error, directory):
     return queue_errors.find_line(error, directory) or error_hints.find_hint(error, directory)
 
 
-def _exit_with_error(error, directory, frames, remedy=None):
-    """Exit with the hint for an error, or else with its traceback and `remedy`."""
+def _exit_with_error(error, directory, frames, find_remedy=lambda trace: None):
+    """Exit with the hint for an error, or else with its traceback and the remedy for that."""
     line = _find_line(error, directory)
     if line:
         raise UserError(line)
     _show(error, frames)
-    for line in (queue_errors.describe(error, directory), remedy):
+    trace = ''.join(traceback.format_exception(type(error), error, frames))
+    for line in (queue_errors.describe(error, directory), find_remedy(trace)):
         if line:
             warn(line)
     sys.exit(1)

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from cifar10.tf1 import modules
 from tests.helpers import programs
 
 pytestmark = pytest.mark.slow
@@ -132,6 +133,14 @@ def _run(directory, files, *options):
             [],
             '7',
         ),
+        (
+            {
+                'copy/program.py': 'from models.nets import net as loss\nprint(loss.X)',
+                'copy/nets/net.py': 'X = 8',
+            },
+            [],
+            '8',
+        ),
         # Directories of data have the names of packages of this package.
         (
             {
@@ -182,9 +191,88 @@ def test_names_that_python_and_packages_removed(tmp_path):
     assert stdout == "['a', 'b'] c d (2,) False True Mapping True\nTrue\nTrue 3\n"
 
 
+def test_files_with_the_names_of_modules(tmp_path):
+    """Copies of the tutorial's modules have its former names; no other file hides a module."""
+    names = sorted(modules._ALIASES)
+    files = {name.rpartition('.')[2] + '.py': NAME + 'OWN = True' for name in names}
+    files['program.py'] = (
+        f'import importlib\nfor name in {names}:\n'
+        '    module = importlib.import_module(name)\n'
+        '    print(name, module.__name__, hasattr(module, "OWN"))\n'
+        'import input_data'
+    )
+    status, stdout, stderr = _run(tmp_path, files)
+    assert status == 0, stderr
+    lines = stdout.splitlines()
+    last_names = [(name, name.rpartition('.')[2]) for name in names]
+    for name, last in last_names:
+        if last in ('cifar10', 'cifar10_input'):
+            assert f'{name} {last} True' in lines
+        else:
+            assert f'{name} {modules._ALIASES[name]} False' in lines
+    copies = [line for line in lines if line.startswith('own')]
+    assert sorted(copies) == ['own cifar10', 'own cifar10_input', 'own input_data']
+
+
+@pytest.mark.parametrize(
+    'files, hint, repair',
+    [
+        (
+            {'program.py': 'from models import net', 'models.md': ''},
+            "cannot import name 'net' from 'models'; put this module beside the program, or",
+            {'net.py': NAME},
+        ),
+        (
+            {'program.py': 'from nets.big import net, loss', 'net.py': 'X = 1', 'loss.py': ''},
+            "No module named 'nets'; put this module beside the program, or install its package",
+            {'nets/big/net.py': NAME, 'nets/big/loss.py': ''},
+        ),
+        (
+            {'program.py': 'from nets import net, loss', 'net.py': 'X = 1', 'nets/a.py': ''},
+            "cannot import name 'net' from 'nets'; put this module into {directory}/nets",
+            {'nets/net.py': NAME, 'nets/loss.py': ''},
+        ),
+        (
+            {
+                'scripts/program.py': 'import models.net',
+                'scripts/net.py': '',
+                'models/net.py': NAME,
+            },
+            'it is in {directory}: set PYTHONPATH={directory}',
+            None,
+        ),
+        (
+            {'program.py': 'from MeCab import net', 'net.py': NAME},
+            "No module named 'MeCab'; pip install mecab-python3",
+            None,
+        ),
+    ],
+)
+def test_packages_that_are_elsewhere(tmp_path, files, hint, repair):
+    """The program's directory is not taken for them. The remedy works."""
+    status, stdout, stderr = _run(tmp_path, files)
+    assert (status, stdout) == (1, '')
+    assert hint.format(directory=tmp_path) in stderr
+    if repair:
+        status, stdout, stderr = _run(tmp_path, {**files, **repair})
+        assert status == 0 and stdout.startswith('own '), stderr
+
+
+def test_a_package_above_the_program(tmp_path):
+    files = {
+        'a/b/program.py': 'from a.b import net\nimport models.net\nprint(net.X, models.net.X)',
+        'a/b/net.py': 'X = 1',
+        'models/net.py': 'X = 2',
+    }
+    assert f"No module named 'a'; it is in {tmp_path}: set PYTHONPATH=" in _run(tmp_path, files)[2]
+    program = str(tmp_path / 'a/b/program.py')
+    found = programs.run('cifar10_run', program, PYTHONPATH=str(tmp_path))
+    assert found == (0, '1 2\n', '')
+
+
 def test_the_remedy_for_copies(tmp_path):
-    """It is the last line, if the error has no other hint."""
-    files = {'program.py': 'import cifar10\n1 / 0', 'cifar10.py': ''}
+    """It is the last line, if the error has to do with them and has no other hint."""
+    files = {'program.py': 'import cifar10\ncifar10.f()', 'cifar10.py': 'def f():\n  return 1 / 0'}
     status, _, stderr = _run(tmp_path, files)
     path = re.escape(str(tmp_path / 'cifar10.py'))
     assert status == 1
@@ -194,8 +282,32 @@ def test_the_remedy_for_copies(tmp_path):
         rf"program.py: if {path} is the cause: --package_modules uses this package's modules\n",
         stderr,
     ), stderr
+    files['program.py'] = 'import cifar10\ncifar10.loss(1, 2, 3, 4)'
+    stderr = _run(tmp_path, {**files, 'cifar10.py': 'loss = max\nloss.a'})[2]
+    assert 'is the cause' in stderr
     stderr = _run(tmp_path, files, '--package_modules')[2]
     assert stderr.startswith(f"cifar10_run.py: using this package's modules, not {tmp_path}")
     assert stderr.endswith(
         f"program.py: this package's modules may differ from {tmp_path / 'cifar10.py'}: leave out --package_modules\n"
     )
+
+
+@pytest.mark.parametrize(
+    'program, is_told',
+    [
+        ('from cifar10 import distort\ndistort()', True),
+        ('import cifar10\n1 / 0', False),
+        ('import cifar10, other', False),
+        ('import cifar10, a_package_that_nobody_has', False),
+    ],
+)
+def test_errors_with_copies(tmp_path, program, is_told):
+    """The copies are suggested as the cause only for an error that has to do with them."""
+    files = {
+        'program.py': program,
+        'cifar10.py': 'def distort(images): pass',
+        'other.py': 'if 1:\nx = 2',
+    }
+    status, _, stderr = _run(tmp_path, files)
+    assert status == 1
+    assert ('is the cause: --package_modules' in stderr) == is_told, stderr
