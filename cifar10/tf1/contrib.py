@@ -7,16 +7,14 @@ import types
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.input import prefetch_queue
-from cifar10.tf1 import batch_normalization, contrib_hparams, layers, sequence_loss
+from cifar10.tf1 import (
+    batch_normalization,
+    contrib_hparams,
+    layers,
+    prefetch_queue,
+    sequence_loss,
+)
 from cifar10.tf1.private_api import nest, rnn_cell
-
-
-def _prefetch_queue(tensors, capacity=8, num_threads=1, name=None):
-    """Return a queue of batches [images, labels], filled by a queue runner, as slim does."""
-    images, labels = tensors
-    return prefetch_queue(images, labels, capacity, num_threads)
-
 
 SUMMARIES = {  # names before 1.0
     'scalar_summary': lambda tags, values, collections=None, name=None: tf.summary.scalar(
@@ -48,6 +46,10 @@ _LAYERS = {
     'variance_scaling_initializer': layers.variance_scaling_initializer,
     'xavier_initializer': layers.xavier_initializer,
     'xavier_initializer_conv2d': layers.xavier_initializer,
+}
+_HPARAMS = {
+    'HParams': contrib_hparams.ContribHParams,
+    'parse_values': contrib_hparams.parse_values,
 }
 
 
@@ -117,12 +119,12 @@ _MODULES = {
         'static_rnn': tf.nn.static_rnn,
     },
     'contrib.seq2seq': {'sequence_loss': sequence_loss.sequence_loss},
-    'contrib.training': {'HParams': contrib_hparams.ContribHParams},
+    'contrib.training': _HPARAMS,
     'contrib.training.python': {},
     'contrib.training.python.training': {},
-    'contrib.training.python.training.hparam': {'HParams': contrib_hparams.ContribHParams},
+    'contrib.training.python.training.hparam': _HPARAMS,
     'contrib.slim': {},
-    'contrib.slim.prefetch_queue': {'prefetch_queue': _prefetch_queue},
+    'contrib.slim.prefetch_queue': {'prefetch_queue': prefetch_queue.prefetch_queue},
 }
 _SUCCESSORS = {
     'tensorflow.contrib.keras': 'tensorflow.keras',
