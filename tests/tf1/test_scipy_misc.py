@@ -8,7 +8,7 @@ import pytest
 
 from cifar10.tf1 import modules, scipy_misc
 
-pytest.importorskip('PIL')
+Image = pytest.importorskip('PIL.Image')
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,7 @@ def test_values_are_scaled_to_bytes(shape, axis):
     for found, expected in [
         (scipy_misc.toimage(values), scaled),
         (scipy_misc.toimage(values, cmin=0, cmax=0.5), np.clip(values * 2, 0, 1)),
+        (scipy_misc.toimage(values, 51), scaled / 5),
     ]:
         expected = np.moveaxis(np.floor(expected * 255 + 0.5), axis, -1)
         np.testing.assert_array_equal(np.array(found), expected)
@@ -33,6 +34,57 @@ def test_what_is_saved_is_read(tmp_path):
     brightness = image.dot([0.299, 0.587, 0.114])  # of ITU-R BT.601
     np.testing.assert_allclose(scipy_misc.imread(path, flatten=True), brightness, atol=0.01)
     assert scipy_misc.imread(path, mode='L').shape == (6, 4)
+
+
+COLORS = np.array([[10, 20, 30], [200, 100, 50]], np.uint8)
+
+
+@pytest.mark.parametrize('mode', ['1', 'P', 'transparent'])
+def test_images_of_two_values(tmp_path, mode):
+    """Bits become 0 and 255; indices become colors, with alpha if one is transparent."""
+    indices = np.random.RandomState(0).randint(0, 2, [6, 4])
+    image = Image.fromarray(indices.astype(np.uint8) * (255 if mode == '1' else 1))
+    if mode == '1':
+        image, expected = image.convert('1'), indices * 255
+    else:
+        image.putpalette(COLORS.tobytes())
+        expected = COLORS[indices]
+    path = str(tmp_path / 'image.png')
+    image.save(path, **{'transparency': 1} if mode == 'transparent' else {})
+    if mode == 'transparent':
+        expected = np.dstack([expected, 255 * (1 - indices)])
+    found = scipy_misc.imread(path)
+    assert found.dtype == np.uint8
+    np.testing.assert_array_equal(found, expected)
+    brightness = expected[..., :3].dot([0.299, 0.587, 0.114]) if mode != '1' else expected
+    np.testing.assert_allclose(scipy_misc.imread(path, flatten=True), brightness, atol=0.01)
+    np.testing.assert_array_equal(
+        scipy_misc.imread(path, flatten=True, mode='L'), np.floor(brightness + 0.5)
+    )
+    assert scipy_misc.imread(path, mode='RGB').shape == (6, 4, 3)
+
+
+def test_modes_of_arrays():
+    """A mode says what the values are; nothing is converted."""
+    image = np.random.RandomState(0).randint(0, 256, [6, 4, 3]).astype(np.uint8)
+    found = scipy_misc.toimage(image, mode='YCbCr')
+    assert found.mode == 'YCbCr'
+    np.testing.assert_array_equal(np.array(found), image)
+    gray = image[..., 0]
+    resized = scipy_misc.imresize(gray, 100, mode='P')
+    np.testing.assert_array_equal(resized, gray[..., None].repeat(3, 2))
+    found = scipy_misc.toimage(gray // 128, pal=COLORS)
+    np.testing.assert_array_equal(np.array(found.convert('RGB')), COLORS[gray // 128])
+    found = scipy_misc.toimage(np.array([[0.0, 1, 4]]), high=40, low=20, mode='I')
+    np.testing.assert_array_equal(np.array(found), [[20, 25, 40]])
+    for shape, mode in [([6, 4, 3], 'L'), ([6, 4, 3], 'RGBA'), ([6, 4], 'RGB'), ([6, 5, 2], None)]:
+        with pytest.raises(ValueError, match='shape'):
+            scipy_misc.toimage(np.zeros(shape), mode=mode)
+
+
+def test_rotation():
+    image = np.random.RandomState(0).randint(0, 256, [5, 5, 3]).astype(np.uint8)
+    np.testing.assert_array_equal(scipy_misc.imrotate(image, 90, 'nearest'), np.rot90(image))
 
 
 def test_sizes():
