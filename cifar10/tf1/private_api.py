@@ -2,6 +2,7 @@
 
 from cifar10.system.private_api import load
 
+array_ops = load('ops.array_ops')
 assign_moving_average = load('training.moving_averages.assign_moving_average')
 client = load('client')
 control_flow_ops = load('ops.control_flow_ops')
@@ -14,3 +15,4 @@ pywrap_tensorflow = load('pywrap_tensorflow')
 rnn_cell = load('ops.rnn_cell')
 session = load('client.session')
 variable_scope = load('ops.variable_scope')
+variables = load('ops.variables')

@@ -33,6 +33,7 @@ from cifar10.tf1 import (
     versions,
 )
 from cifar10.tf1.private_api import (
+    array_ops,
     client,
     control_flow_ops,
     graph_util,
@@ -42,6 +43,7 @@ from cifar10.tf1.private_api import (
     pywrap_tensorflow,
     rnn_cell,
     variable_scope,
+    variables,
 )
 
 _NOT_SHOWN = (  # of 'thread: message'; queue_errors shows the errors of threads
@@ -105,11 +107,25 @@ _OLD_NAMES = {  # by module; source: RELEASE.md of TensorFlow 1.0
     pywrap_tensorflow: {'NewCheckpointReader': tf.train.NewCheckpointReader},
     graph_util: vars(tf.graph_util),
     ops: {
+        'IndexedSlices': tf.IndexedSlices,
         'Tensor': tf.Tensor,
         'register_tensor_conversion_function': tf.register_tensor_conversion_function,
     },
     nest: {'is_sequence': tf.nest.is_nested},
-    control_flow_ops: {'case': tf.case, 'cond': tf.cond, 'while_loop': tf.while_loop},
+    array_ops: {'stack': tf.stack, 'unstack': tf.unstack},
+    control_flow_ops: {
+        'Assert': tf.Assert,
+        'case': tf.case,
+        'cond': tf.cond,
+        'while_loop': tf.while_loop,
+    },
+    variable_scope: {
+        'disable_resource_variables': tf.disable_resource_variables,
+        'enable_resource_variables': tf.enable_resource_variables,
+        'resource_variables_enabled': tf.resource_variables_enabled,
+        'variable': tf.Variable,
+    },
+    variables: {'VariableV1': tf.Variable},
 }
 
 

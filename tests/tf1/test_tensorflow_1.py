@@ -127,6 +127,19 @@ def test_modules_are_of_version_1(tmp_path):
     assert stdout == 'True True True True True True\nTrue [2.0]\n', stderr
 
 
+def test_private_names(tmp_path):
+    _, stdout, stderr = _run(
+        tmp_path,
+        'from tensorflow.python.framework import ops\n'
+        'from tensorflow.python.ops import array_ops, control_flow_ops, variable_scope, variables\n'
+        'print(ops.IndexedSlices is tf.IndexedSlices, control_flow_ops.Assert is tf.Assert,\n'
+        '      array_ops.stack is tf.stack, array_ops.unstack is tf.unstack,\n'
+        '      variable_scope.variable is tf.Variable, variables.VariableV1 is tf.Variable,\n'
+        '      variable_scope.resource_variables_enabled())\n',
+    )
+    assert stdout == 'True ' * 6 + 'False\n', stderr
+
+
 def test_the_runner_leaves_no_trace(tmp_path):
     """A program has one thread, its own log file, and the first look at the GPUs."""
     _, stdout, stderr = _run(
