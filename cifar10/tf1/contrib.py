@@ -10,6 +10,7 @@ import tensorflow.compat.v1 as tf
 from cifar10.tf1 import (
     batch_normalization,
     contrib_hparams,
+    contrib_slim,
     layers,
     prefetch_queue,
     sequence_loss,
@@ -118,6 +119,19 @@ _MODULES = {
         'static_bidirectional_rnn': tf.nn.static_bidirectional_rnn,
         'static_rnn': tf.nn.static_rnn,
     },
+    'contrib.losses': {
+        'add_loss': tf.losses.add_loss,
+        'get_losses': tf.losses.get_losses,
+        'get_regularization_losses': tf.losses.get_regularization_losses,
+        'get_total_loss': tf.losses.get_total_loss,
+    },
+    'contrib.metrics': {
+        'confusion_matrix': tf.confusion_matrix,
+        'set_difference': tf.sets.difference,
+        'set_intersection': tf.sets.intersection,
+        'set_size': tf.sets.size,
+        'set_union': tf.sets.union,
+    },
     'contrib.seq2seq': {'sequence_loss': sequence_loss.sequence_loss},
     'contrib.training': _HPARAMS,
     'contrib.training.python': {},
@@ -126,61 +140,55 @@ _MODULES = {
     'contrib.slim': {},
     'contrib.slim.prefetch_queue': {'prefetch_queue': prefetch_queue.prefetch_queue},
 }
-_SUCCESSORS = {
-    'tensorflow.contrib.keras': 'tensorflow.keras',
-    'tensorflow.contrib.slim': 'tf_slim',
-    'tensorflow.contrib.layers': 'tf_slim.layers',
-    'tensorflow.contrib.layers.python.layers': 'tf_slim.layers',
-    'tensorflow.contrib.framework': 'tf_slim',
-}
+_MODULES.update(
+    {
+        f'contrib.{path}': _MODULES[f'contrib.{same}']
+        for path, same in [
+            ('framework.python.framework', 'framework'),
+            ('framework.python.framework.checkpoint_utils', 'framework'),
+            ('framework.python.ops', 'framework'),
+            ('framework.python.ops.variables', 'framework'),
+            ('losses.python.losses', 'losses'),
+            ('slim.losses', 'losses'),
+            ('slim.metrics', 'metrics'),
+            ('slim.python.slim.data.prefetch_queue', 'slim.prefetch_queue'),
+        ]
+    }
+)
 
 
 class _Module(types.ModuleType):
-    """Module of tf.contrib, with names of _MODULES and, if installed, of tf_slim."""
+    """Module of tf.contrib."""
 
     __path__ = []
 
     def __getattr__(self, name):
-        hint = ''
-        successor, _, child = _SUCCESSORS.get(self.__name__, '').partition('.')
-        if successor:
-            try:
-                module = importlib.import_module(successor)
-                return getattr(getattr(module, child, module), name, None) or getattr(module, name)
-            except ImportError:
-                hint = ' (tf_slim may have it)'
-            except AttributeError:
-                pass
+        if self.__name__ == 'tensorflow.contrib.keras':
+            return getattr(importlib.import_module('tensorflow').keras, name)
         raise AttributeError(
-            f'{self.__name__.replace("tensorflow", "tf")}.{name} is not in this TensorFlow{hint}'
+            f'{self.__name__.replace("tensorflow", "tf")}.{name} is not in this TensorFlow'
         )
 
 
 def install():
     """Create the modules `tensorflow.contrib...`; return the top one."""
-    for path, names in _MODULES.items():
+    for path in sorted({*_MODULES, *(f'contrib.{path}' for path in contrib_slim.PACKAGES)}):
         module = sys.modules['tensorflow.' + path] = _Module('tensorflow.' + path)
-        vars(module).update(names)
+        vars(module).update(_MODULES.get(path, {}))
         owner, _, name = path.rpartition('.')
         if owner:
             setattr(sys.modules['tensorflow.' + owner], name, module)
     if importlib.util.find_spec('tf_slim'):
-        _use_slim(sys.modules['tensorflow.contrib.layers'])
+        _use_slim()
     return sys.modules['tensorflow.contrib']
 
 
-def _use_slim(module):
-    """Let arg_scope, which only tf_slim has, apply to the layers: use the layers of tf_slim.
+def _use_slim():
+    """Use the functions of tf_slim, also for the layers, because its arg_scope applies to them.
 
-    Its batch_norm is replaced, because it needs a class that TensorFlow 2 lacks. Its networks
-    become `tf.contrib.slim.nets`.
+    Its batch_norm is replaced, because it needs a class that TensorFlow 2 lacks.
     """
-    slim_layers = importlib.import_module('tf_slim.layers')
     batch_norm = importlib.import_module('tf_slim').add_arg_scope(batch_normalization.batch_norm)
     for name in ('tf_slim', 'tf_slim.layers', 'tf_slim.layers.layers'):
         sys.modules[name].batch_norm = batch_norm
-    for name in set(vars(module)) & set(vars(slim_layers)):
-        if not name.startswith('__'):
-            setattr(module, name, getattr(slim_layers, name))
-    slim = sys.modules['tensorflow.contrib.slim']
-    slim.nets = sys.modules[f'{slim.__name__}.nets'] = importlib.import_module('tf_slim.nets')
+    contrib_slim.install()

@@ -15,7 +15,7 @@ from tensorflow.compat import v2 as tensorflow_2
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
-from cifar10.tf1 import missing_names, remedies
+from cifar10.tf1 import contrib_slim, missing_names, remedies
 
 _PACKAGE_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), '')
 _MISSING_NAME_PATTERNS = [  # of error messages
@@ -131,13 +131,8 @@ def _find_name_remedy(text, directory):
         return f'TensorFlow 2 has it: tf.compat.v2{path[len("tf") :]}'
     if (getattr(owner, '__file__', None) or '').startswith(_PACKAGE_DIR):
         return question + "the tutorial's module has no such name: " + remedies.COPY
-    may_be_in_slim = (
-        re.match(r'tf\.contrib\.(slim|layers|framework)', path)
-        and not re.search(missing_names.NOT_IN_TF_SLIM, name)
-        and not importlib.util.find_spec('tf_slim')
-    )
-    if may_be_in_slim:
-        return question + 'More names: pip install tf_slim'
+    if contrib_slim.has(module, name) and not importlib.util.find_spec('tf_slim'):
+        return 'make it available: pip install tf_slim'
     if path.startswith('tf.'):
         return (
             question + 'docs/tf1.md has remedies for removed names; TensorFlow 1.15 '

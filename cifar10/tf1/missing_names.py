@@ -132,13 +132,6 @@ GONE = [  # (pattern of the begin of a dotted name, sentence, in which \1 is a g
     (r'dicom', 'pip install "pydicom<3", and write `import pydicom as dicom`'),
     (r'MySQLdb', 'pip install pymysql, and write `import pymysql as MySQLdb`'),
 ]
-# Pattern of the names in tf.contrib.layers and tf.contrib.framework of TensorFlow 1.15 that tf_slim
-# 1.1.0 lacks.
-NOT_IN_TF_SLIM = (
-    'column|embed|encoder|feature|FEATURE|_target$|TensorSpec|RecordInput|scalar_int|orthogonal|'
-    'deprecated|fuse_op|get_(graph|name|placeholders)|load_|name_scope|py_func|^python$|reduce_sum_n|'
-    'remove_squeezable|smart_|with_|zero_init'
-)
 
 
 def find_above(directory, name):
