@@ -1,4 +1,7 @@
-"""The module tensorflow.examples.tutorials.mnist.input_data: MNIST as NumPy arrays."""
+"""MNIST as NumPy arrays: tensorflow.examples.tutorials.mnist.input_data.
+
+tf.contrib.learn.datasets.mnist has the same functions.
+"""
 
 import gzip
 import os
@@ -150,7 +153,7 @@ def read_data_sets(
     ]:
         arrays.append(_read(_obtain(train_dir, name, source_url), magic))
         if magic == _LABELS and one_hot:
-            arrays[-1] = np.eye(_NUM_CLASSES)[arrays[-1]]
+            arrays[-1] = dense_to_one_hot(arrays[-1], _NUM_CLASSES)
     train_images, train_labels, test_images, test_labels = arrays
     if not 0 <= validation_size <= len(train_images):
         raise ValueError(
@@ -161,6 +164,27 @@ def read_data_sets(
         DataSet(train_images[:validation_size], train_labels[:validation_size], **options),
         DataSet(test_images, test_labels, **options),
     )
+
+
+def load_mnist(train_dir='MNIST-data'):
+    """Return the Datasets; see `read_data_sets`."""
+    return read_data_sets(train_dir)
+
+
+def extract_images(f):
+    """Return the images of an open file, uint8 [examples, height, width, 1]."""
+    return _read(f.name, _IMAGES)
+
+
+def extract_labels(f, one_hot=False, num_classes=_NUM_CLASSES):
+    """Return the labels of an open file, uint8 [examples], or as float64 one-hot vectors."""
+    labels = _read(f.name, _LABELS)
+    return dense_to_one_hot(labels, num_classes) if one_hot else labels
+
+
+def dense_to_one_hot(labels_dense, num_classes):
+    """Return float64 [examples, classes] of integers [examples]."""
+    return np.eye(num_classes)[labels_dense]
 
 
 def _obtain(directory, name, source_url):

@@ -15,7 +15,12 @@ import sys
 
 import cifar10
 from cifar10 import errors, tutorial
-from cifar10.tf1 import missing_names, mnist, scipy_misc  # noqa: F401 (before 'cifar10' is removed)
+from cifar10.tf1 import (  # noqa: F401 (before 'cifar10' is removed)
+    missing_names,
+    mnist,
+    mnist_network,
+    scipy_misc,
+)
 from cifar10.tutorial import cifar10_input  # noqa: F401 (likewise)
 
 _TUTORIAL_MODULES = ['cifar10', 'cifar10_input']
@@ -30,6 +35,7 @@ _ALIASES = {  # name in a program -> module
     **{f'{package}.{name}': name for package in _PACKAGES for name in _TUTORIAL_MODULES},
     'cifar10_input': 'cifar10.tutorial.cifar10_input',
     'tensorflow.examples.tutorials.mnist.input_data': 'cifar10.tf1.mnist',
+    'tensorflow.examples.tutorials.mnist.mnist': 'cifar10.tf1.mnist_network',
 }
 
 # Module -> function of the imported module that returns pairs of a name and its value.

@@ -103,6 +103,11 @@ REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
         r"numpy' has no attribute 'bool8'.* in .*\.step\(",
         'gym does not run with NumPy 2: pip install gymnasium',
     ),
+    (
+        r"'numpy\.\w+' object has no attribute '(tostring|itemset|newbyteorder|ptp)'",
+        'NumPy has removed this method (tobytes is the new name of tostring): with Python up to 3.12, '
+        "pip install 'numpy<2' 'ml_dtypes<0.6'",
+    ),
     (r"module 'numpy' has no attribute", 'NumPy may have removed this name: see its release notes'),
     (
         r'as a Python `?bool`? is not allowed.* in (el)?if (not )?[\w.\[\]]+\s*:',

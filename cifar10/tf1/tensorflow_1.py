@@ -25,8 +25,11 @@ import tensorflow.compat.v1 as tf
 from cifar10 import errors
 from cifar10.tf1 import (
     batch_normalization,
+    before_1_0,
     contrib,
+    contrib_rnn,
     downloads,
+    numpy_names,
     program_flags,
     queue_errors,
     sessions,
@@ -41,6 +44,7 @@ from cifar10.tf1.private_api import (
     nest,
     ops,
     pywrap_tensorflow,
+    rnn,
     rnn_cell,
     variable_scope,
     variables,
@@ -50,58 +54,23 @@ _NOT_SHOWN = (  # of 'thread: message'; queue_errors shows the errors of threads
     'is deprecated|non-resource variables|Exception in QueueRunner|'
     '^(?!MainThread).*: Error reported to Coordinator|'
 ) + queue_errors.CLOSED
-_OLD_ARGUMENTS = {
-    'concat_dim': 'axis',
-    'split_dim': 'axis',
-    'num_split': 'num_or_size_splits',
-}
-_OLD_LOSS = ['logits', 'labels', 'name']
 _ArgSpec = collections.namedtuple('ArgSpec', 'args varargs keywords defaults')
-_OLD_NAMES = {  # by module; source: RELEASE.md of TensorFlow 1.0
-    tf: {
-        'mul': tf.multiply,
-        'sub': tf.subtract,
-        'neg': tf.negative,
-        'pack': tf.stack,
-        'unpack': tf.unstack,
-        'select': tf.where,
-        'concat_v2': tf.concat,
-        'inv': tf.reciprocal,
-        'batch_matmul': tf.matmul,
-        'listdiff': tf.setdiff1d,
-        'complex_abs': tf.abs,
-        'pywrap_tensorflow': pywrap_tensorflow,
-        **contrib.SUMMARIES,
-    },
+_OLD_NAMES = {  # by owner
+    tf: {'pywrap_tensorflow': pywrap_tensorflow},
     # Removed in Python 3.8 to 3.11.
     time: {'clock': time.perf_counter},
     inspect: {'getargspec': lambda function: _ArgSpec(*inspect.getfullargspec(function)[:4])},
     collections: {name: getattr(collections.abc, name) for name in collections.abc.__all__},
     threading.Thread: {'isAlive': threading.Thread.is_alive},
-    tf.train: {'SummaryWriter': tf.summary.FileWriter},
-    tf.image: {'per_image_whitening': tf.image.per_image_standardization},
-    # Removed in NumPy 1.24 and 2.0.
-    np: {
-        'Inf': np.inf,
-        'NAN': np.nan,
-        'NaN': np.nan,
-        'alltrue': np.all,
-        'asscalar': lambda a: a.item(),
-        'complex': complex,
-        'cumproduct': np.cumprod,
-        'float': float,
-        'float_': np.float64,
-        'in1d': np.isin,
-        'infty': np.inf,
-        'int': int,
-        'object': object,
-        'product': np.prod,
-        'sometrue': np.any,
-        'str': str,
-        'string_': np.bytes_,
-        'unicode_': np.str_,
+    rnn: {  # up to 0.12
+        name: before_1_0.NAMES[tf.nn][name]
+        for name in ('bidirectional_rnn', 'rnn', 'state_saving_rnn')
     },
-    np.lib: {'pad': np.pad},
+    rnn_cell: {
+        name: getattr(contrib_rnn, name)
+        for name in ('EmbeddingWrapper', 'InputProjectionWrapper', 'OutputProjectionWrapper')
+    },
+    **numpy_names.MISSING,
     # Private modules that programs and packages for TensorFlow 1 import.
     client: {'graph_util': graph_util},
     pywrap_tensorflow: {'NewCheckpointReader': tf.train.NewCheckpointReader},
@@ -141,6 +110,7 @@ def install():
             for name, value in names.items():
                 if not hasattr(module, name):
                     setattr(module, name, value)
+    numpy_names.accept_removed_arguments()
     if np.lib.NumpyVersion(np.__version__) >= '2.0.0':
         np.set_printoptions(legacy='1.25')  # 2.0 instead of np.float32(2.0)
     sys.modules.setdefault('tensorflow.python.client.graph_util', graph_util)
@@ -148,7 +118,7 @@ def install():
     if lazy_tensor and not hasattr(lazy_tensor, 'ref'):
         # TensorFlow 2 needs it to average the regularization losses.
         lazy_tensor.ref = lambda self: self._master_tensor.ref()
-    _accept_old_orders()
+    before_1_0.install()
     for owner, name in [
         (tf.train.ExponentialMovingAverage, 'apply'),
         (tf.train.Optimizer, 'apply_gradients'),
@@ -164,6 +134,7 @@ def install():
         tf.contrib = tensorflow_2.contrib
     else:
         tf.contrib = contrib.install()
+        tf.nn.seq2seq = sys.modules['tensorflow.python.ops'].seq2seq = tf.contrib.legacy_seq2seq
         versions.install()
         _show_layers()
     _alias_submodules(module)
@@ -264,60 +235,6 @@ def _accept_truth_of_gradients():
 
     told = set()
     tf.Tensor.__bool__ = is_not_none
-
-
-def _accept_old_orders():
-    """Accept argument names and orders of versions before 1.0."""
-    for owner, name, old_order, first in [
-        (tf, 'concat', ['axis', 'values', 'name'], int),
-        (tf, 'split', ['axis', 'num_or_size_splits', 'value', 'name'], int),
-        # Since 1.0, these losses need named arguments.
-        (tf.nn, 'softmax_cross_entropy_with_logits', _OLD_LOSS, object),
-        (tf.nn, 'sparse_softmax_cross_entropy_with_logits', _OLD_LOSS, object),
-        (tf.nn, 'sigmoid_cross_entropy_with_logits', _OLD_LOSS, object),
-    ]:
-        setattr(owner, name, _in_either_order(getattr(owner, name), old_order, first))
-    resize = tf.image.resize_images
-
-    def resize_either_way(images, size, *rest, **named):
-        if isinstance(size, int):
-            size, rest = [size, rest[0]], rest[1:]
-        return resize(images, size, *rest, **named)
-
-    tf.image.resize_images = resize_either_way
-    crop = tf.random_crop
-
-    def crop_either_way(value, size, *rest, **named):
-        shape = tf.convert_to_tensor(value).shape
-        if isinstance(size, (list, tuple)) and len(size) == 2 and shape.ndims == 3:
-            size = [*size, int(shape[2])]
-        return crop(value, size, *rest, **named)
-
-    tf.random_crop = tf.image.random_crop = crop_either_way
-    make_sync = tf.train.SyncReplicasOptimizer.__init__
-
-    def make_sync_either_way(self, *positional, replica_id=None, **named):
-        make_sync(self, *positional, **named)
-        # Create the op now, because programs request it after the graph is finalized.
-        clean_up_op = tf.no_op(name='clean_up')
-        self.get_clean_up_op = lambda: clean_up_op
-
-    tf.train.SyncReplicasOptimizer.__init__ = make_sync_either_way
-
-
-def _in_either_order(function, old_order, first):
-    """Return a function that also accepts the old names and order of arguments.
-
-    In the old order, the first argument has the type `first`.
-    """
-
-    def call(*positional, **named):
-        named = {_OLD_ARGUMENTS.get(name, name): value for name, value in named.items()}
-        if positional and isinstance(positional[0], first):
-            return function(**dict(zip(old_order, positional), **named))
-        return function(*positional, **named)
-
-    return call
 
 
 def _with_new_variables(method):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow
 
-from cifar10.tf1 import contrib
+from cifar10.tf1 import contrib_names
 
-MODULES = [contrib._MODULES['contrib.training']] + (
+MODULES = [contrib_names.MODULES['contrib.training']] + (
     [vars(tensorflow.contrib.training)] if hasattr(tensorflow, 'contrib') else []
 )
 
@@ -104,7 +104,7 @@ def test_parsed_indices(module):
 def test_arguments_that_are_gone():
     for name in ('hparam_def', 'model_structure'):
         with pytest.raises(ValueError, match=name):
-            contrib._MODULES['contrib.training']['HParams'](**{name: 'definition'})
+            contrib_names.MODULES['contrib.training']['HParams'](**{name: 'definition'})
 
 
 def test_parse(hparams):

@@ -5,9 +5,9 @@ import pytest
 import tensorflow
 import tensorflow.compat.v1 as tf
 
-from cifar10.tf1 import batch_normalization, contrib
+from cifar10.tf1 import batch_normalization, contrib_names
 
-IMPLEMENTATIONS = [contrib._MODULES] + (
+IMPLEMENTATIONS = [contrib_names.MODULES] + (
     [
         {
             'contrib.layers': vars(tensorflow.contrib.layers),

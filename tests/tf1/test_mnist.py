@@ -11,7 +11,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
-from cifar10.tf1 import downloads, mnist
+from cifar10.tf1 import downloads, mnist, mnist_network
 from tests.helpers import download_server
 
 try:  # TensorFlow 1.15 has the original.
@@ -136,3 +136,35 @@ def test_files_from_a_url_of_the_program(tmp_path, directory):
     new = str(tmp_path / 'new')
     found = mnist.read_data_sets(new, validation_size=0, source_url=f'file://{directory}/')
     np.testing.assert_array_equal(found.train.labels, TRAIN[1])
+
+
+def test_the_network_of_the_tutorial():
+    images = RANDOM.rand(6, mnist_network.IMAGE_PIXELS).astype(np.float32)
+    labels = RANDOM.randint(0, mnist_network.NUM_CLASSES, 6)
+    tf.set_random_seed(1)
+    logits = mnist_network.inference(tf.constant(images), 64, 32)
+    loss = mnist_network.loss(logits, tf.constant(labels, tf.int32))
+    train_op = mnist_network.training(loss, 0.1)
+    correct = mnist_network.evaluation(logits, labels)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        before = {variable.op.name: session.run(variable) for variable in tf.global_variables()}
+        values = session.run([logits, loss, correct])
+        gradients = session.run(tf.gradients(loss, tf.trainable_variables()))
+        session.run(train_op)
+        after = session.run(tf.trainable_variables())
+        assert session.run(tf.global_variables()[-1]) == 1  # the global step
+    x = images
+    for name in ('hidden1', 'hidden2', 'softmax_linear'):
+        weights = before[f'{name}/weights']
+        assert abs(weights.std() * np.sqrt(len(weights)) - 0.88) < 0.25  # a truncated normal
+        x = x @ weights + before[f'{name}/biases']
+        x = x if name == 'softmax_linear' else np.maximum(x, 0)
+    logs = x - np.log(np.exp(x).sum(1, keepdims=True))
+    np.testing.assert_allclose(values[0], x, 1e-4, 1e-5)
+    np.testing.assert_allclose(values[1], -logs[range(6), labels].mean(), 1e-5)
+    assert values[2] == (x.argmax(1) == labels).sum()
+    del before['global_step']
+    for old, gradient, new in zip(before.values(), gradients, after):
+        np.testing.assert_allclose(new, old - 0.1 * gradient, 1e-5, 1e-6)
+    assert [op.type for op in tf.get_default_graph().get_operations()].count('ScalarSummary') == 1

@@ -1,7 +1,9 @@
 """TensorFlow 1 for programs: modules, names, messages, and the truth of a gradient."""
 
+import numpy as np
 import pytest
 import tensorflow
+import tensorflow.compat.v1 as tf
 
 from tests.helpers import programs
 
@@ -200,3 +202,79 @@ def test_a_name_that_only_a_later_version_has(tmp_path):
     assert line.startswith(f'cifar10_run.py: error: {tmp_path / "program.py"}:4: AttributeError: ')
     status, _, stderr = _run(tmp_path, name + '(1)')
     assert status == 0, stderr
+
+
+@pytest.mark.skipif(tensorflow.__version__ < '2', reason='1.15 has no tf.nn.seq2seq')
+def test_recurrent_networks_and_losses_before_1_0(tmp_path):
+    """The losses are equal in the old and the new order of labels and inputs."""
+    _, stdout, stderr = _run(
+        tmp_path,
+        'from tensorflow.python.ops import rnn, rnn_cell, seq2seq\n'
+        'steps = [tf.ones([2, 3])] * 2\n'
+        'cell = rnn_cell.OutputProjectionWrapper(tf.nn.rnn_cell.GRUCell(4), 5)\n'
+        'outputs, _ = rnn.rnn(cell, steps, dtype=tf.float32)\n'
+        'with tf.variable_scope("other"):\n'
+        '    both, _, _ = tf.nn.bidirectional_rnn(\n'
+        '        rnn_cell.GRUCell(4), rnn_cell.GRUCell(4), steps, dtype=tf.float32)\n'
+        'print(outputs[1].shape, both[1].shape, seq2seq is tf.nn.seq2seq)\n'
+        'logits, classes, ones = tf.ones([2, 3]), tf.constant([1, 2]), tf.ones([2])\n'
+        'loss = tf.nn.seq2seq.sequence_loss_by_example([logits], [classes], [ones])\n'
+        'weights, biases = tf.random_normal([7, 3]), tf.zeros([7])\n'
+        'inputs, labels = tf.random_normal([4, 3]), tf.constant([[1], [2], [3], [4]])\n'
+        'sampled = tf.constant([5, 6], tf.int64), tf.fill([4, 1], 0.5), tf.fill([2], 0.5)\n'
+        'with tf.Session() as sess:\n'
+        '    print(sess.run(loss).round(3))\n'
+        '    for function in (tf.nn.nce_loss, tf.nn.sampled_softmax_loss):\n'
+        '        old, new = [function(weights, biases, *pair, 2, 7, sampled_values=sampled)\n'
+        '                    for pair in [(inputs, labels), (labels, inputs)]]\n'
+        '        old, new = sess.run([old, new])\n'
+        '        print(old.shape, (old == new).all())\n',
+    )
+    assert stdout == '(2, 5) (2, 8) True\n[1.099 1.099]\n(4,) True\n(4,) True\n', stderr
+
+
+def test_what_numpy_has_removed(tmp_path):
+    """The values are those of NumPy 1.15."""
+    _, stdout, stderr = _run(
+        tmp_path,
+        'import numpy as np\n'
+        'values = np.fromstring(b"\\1\\0\\2\\0", np.int16)\n'
+        'values[0] = 5\n'
+        'print(values, np.fromstring("1 2", int, sep=" "), np.fromstring("ab", np.uint8, 1))\n'
+        'print(np.reshape([1, 2, 3, 4], newshape=(2, 2), order="F").tolist())\n'
+        'print(np.in1d([[1, 2]], [2]), np.mat("1 2").shape, np.trapz([1, 2, 3]), np.rank([1]))\n'
+        'np.set_printoptions(threshold=np.nan, precision=2)\n'
+        'print(len(str(np.arange(2000.0) / 3)) > 8000, np.array([1 / 3]))\n'
+        'np.ones(2).tostring()\n',
+    )
+    assert stdout == (
+        '[5 2] [1 2] [97]\n[[1, 3], [2, 4]]\n[False  True] (1, 2) 4.0 1\nTrue [0.33]\n'
+    ), stderr
+    if not hasattr(np.ndarray, 'tostring'):
+        assert "no attribute 'tostring'; NumPy has removed this method" in stderr
+
+
+def test_eager_execution(tmp_path):
+    (tmp_path / 'program.py').write_text(
+        'import tensorflow as tf\n'
+        'tf.enable_eager_execution()\ntfe = tf.contrib.eager\n'
+        'x = tfe.Variable(3.0)\n'
+        'with tf.GradientTape() as tape:\n'
+        '    y = x * x\n'
+        'print(tape.gradient(y, x).numpy(), tfe.gradients_function(lambda z: z ** 3)(2.0)[0].numpy())\n'
+        'batches = tf.data.Dataset.range(4).batch(2)\n'
+        'print(*[batch.numpy() for batch in tfe.Iterator(batches)], tfe.Iterator(batches).next().numpy())\n'
+        'gradients = tfe.implicit_gradients(lambda: x * x)()\n'
+        'tf.train.GradientDescentOptimizer(0.5).apply_gradients(gradients)\n'
+        'double = tfe.defun(lambda z: z * 2)\n'
+        'print(x.numpy(), double(x).numpy(), tf.layers.Dense(2)(tf.ones([1, 3])).shape)\n'
+        f'writer = tf.contrib.summary.create_file_writer({str(tmp_path / "logs")!r})\n'
+        'with writer.as_default(), tf.contrib.summary.always_record_summaries():\n'
+        '    tf.contrib.summary.scalar("loss", 2.0, step=7)\n'
+        'writer.flush()\n'
+    )
+    _, stdout, stderr = programs.run('cifar10_run', str(tmp_path / 'program.py'))
+    assert stdout == '6.0 12.0\n[0 1] [2 3] [0 1]\n0.0 0.0 (1, 2)\n', stderr
+    (path,) = (tmp_path / 'logs').iterdir()
+    events = list(tf.train.summary_iterator(str(path)))
+    assert [(event.step, event.summary.value[0].tag) for event in events[1:]] == [(7, 'loss')]
