@@ -25,7 +25,8 @@ _REMOVED_MODULES = {  # Source: What's New in Python 3.9 to 3.13.
     'spwd': 'use Python 3.12, which has it',
     'tkinter.tix': 'replace it by tkinter.ttk',
 }
-MODULES = [  # (pattern of an error message in a program line, remedy)
+_IN_2_15 = 'with Python 3.11, pip install "tensorflow<2.16"'
+MODULES = [  # (pattern of 'Class: message in program line', remedy)
     *(
         (rf"No module named '{name}['.]", 'Python has removed this module: ' + remedy)
         for name, remedy in _REMOVED_MODULES.items()
@@ -34,6 +35,15 @@ MODULES = [  # (pattern of an error message in a program line, remedy)
     (
         r'(No module named|cannot import name) .*\bgoogle\b.*\bcolab\b',
         'it exists on Google Colab only: remove the lines that use it, and give local paths',
+    ),
+    (  # If it is installed, the message names a module of Keras.
+        r'No module named .*\btensorflow_addons\b',
+        f'tensorflow_addons imports with TensorFlow up to 2.15: {_IN_2_15} tensorflow_addons',
+    ),
+    (  # Version 2 is for TensorFlow 2.
+        r"No module named 'tensorlayer\b|Error: .* in (import|from) tensorlayer\b",
+        'its version for TensorFlow 1 needs docs/requirements-1.15.txt: there, pip install '
+        'tensorlayer==1.11.1',
     ),
 ]
 # Module -> what `pip install` needs. Each was imported on Python 3.13 with TensorFlow 2.21.
@@ -75,7 +85,6 @@ PACKAGES = {
     },
 }
 _LAST = 'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last with '
-_IN_2_15 = 'with Python 3.11, pip install "tensorflow<2.16"'
 GONE = [  # (pattern of the begin of a dotted name, sentence, in which \1 is a group of the pattern)
     (r'tf\.(python\.)?estimator', f'TensorFlow has it up to 2.15: {_IN_2_15}'),
     (
@@ -106,21 +115,14 @@ GONE = [  # (pattern of the begin of a dotted name, sentence, in which \1 is a g
         _LAST + 'such batches of sequences',
     ),
     (
-        r'tf\.contrib\.image',
-        f'write tf.raw_ops.ImageProjectiveTransformV3 for transform and rotate; {_LAST}other names '
-        'of contrib.image',
-    ),
-    (
         r'tf\.models',
         'put its module beside the program, and import it without the name of a package',
     ),
-    (r'tensorflow_addons', f'it does not import with TensorFlow 2.16 and newer: {_IN_2_15}'),
-    (r'tensorflow_(estimator|gan)', f'it needs tf.estimator: {_IN_2_15}'),
     (
-        r'tensorlayer',
-        'its version for TensorFlow 1 needs docs/requirements-1.15.txt: there, pip install '
-        'tensorlayer==1.11.1',
+        r'tensorflow_gan',
+        f'it needs tf.estimator: {_IN_2_15} tensorflow_gan "tensorflow_probability<0.24"',
     ),
+    (r'tensorflow_estimator', f'TensorFlow has it up to 2.15: {_IN_2_15}'),
     (
         r'keras\.(layers|utils)\.(core|convolutional|normalization|advanced_activations|recurrent|'
         r'embeddings|pooling|wrappers|noise|(np|vis|data|generic)_utils)',

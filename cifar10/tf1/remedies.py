@@ -28,9 +28,9 @@ PYTHON_2_SYNTAX = '|'.join(  # for a line with emptied strings
 _PYTHON_2_ERRORS = '|'.join(  # that 2to3 repairs
     [
         r"NameError: name '(xrange|unicode|raw_input|reduce|long|unichr|basestring|execfile|reload)'",
-        r'Error: .*\b(cPickle|cStringIO|StringIO|urllib2|urlparse|Queue|ConfigParser|Tkinter|'
+        r"No module named '(cPickle|cStringIO|StringIO|urllib2|urlparse|Queue|ConfigParser|Tkinter|"
         r'tkMessageBox|commands|cookielib|httplib|HTMLParser|__builtin__|copy_reg|thread|'
-        r'xmlrpclib)\b',
+        r"xmlrpclib)['.]",
         r"'dict' object has no attribute '(has_key|iteritems|iterkeys|itervalues)'",
         r"module '(urllib|itertools|os|sys)' has no attribute '(url\w+|quote|unquote|izip|imap|"
         r"ifilter|getcwdu|maxint)'",
@@ -63,6 +63,8 @@ REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
         r"'(numpy\.)?float\d*' object cannot be interpreted as an integer|"
         r'slice indices must be integers|indices must be integers.*, not float|'
         r'DataType float32 not in list of allowed values: int32, int64|'
+        r"Expected int(32|64).*, got -?\d+\.0 of type 'float'|IndexError: only integers, slices .*/|"
+        r'num_or_size_splits .* provided: \d+\.0|'
         r"a sequence of integers or a single integer, got '|Dimension value must be integer",
         'in Python 3, 8 / 2 is 4.0: write 8 // 2, or int(...), for an integer',
     ),
@@ -115,7 +117,7 @@ REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
     ),
     (
         r'as a Python `?bool`? is not allowed',
-        'a tensor has no value while the graph is built: write tf.cond or tf.where, or run it first',
+        'a tensor has no value while the graph is built: write tf.cond or tf.where',
     ),
     (r'not available with Keras 3', 'make it available: pip install tf_keras'),
     (

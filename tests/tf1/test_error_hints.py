@@ -1,25 +1,33 @@
 """Hints: one line with the place and the remedy."""
 
+import importlib.util
+import linecache
 import sys
 
 import numpy as np
 import pytest
 import tensorflow
+import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
 from cifar10.tf1 import error_hints
 
 TO_PYTHON_3 = 'convert the program with 2to3'
+IN_SLIM = 'make it available: pip install tf_slim'
 TF = 'import tensorflow.compat.v1 as tf\n'
 INPUT = 'import cifar10.tutorial.cifar10_input as c\n'
 only_with_2 = pytest.mark.skipif(tensorflow.__version__ < '2', reason='1.15 has tf.contrib')
 
 
-def _explain(text, directory):
+def _execute(text, directory):
     program = directory / 'program.py'
     program.write_text('# a program\n' + text + '\n')
+    exec(compile(program.read_text(), str(program), 'exec'), {})
+
+
+def _explain(text, directory):
     try:
-        exec(compile(program.read_text(), str(program), 'exec'), {})
+        _execute(text, directory)
     except Exception as error:
         return error_hints.find_hint(error, str(directory))
     raise AssertionError('no error')
@@ -30,52 +38,34 @@ def _explain(text, directory):
     [
         ('print "step"', 2, TO_PYTHON_3),
         ('\ntry:\n  x = 1\nexcept ValueError, error:\n  pass', 5, TO_PYTHON_3),
-        ('def f():\n  return xrange(3)\nf()', 3, TO_PYTHON_3),
-        ('import cPickle', 2, TO_PYTHON_3),
-        ('{}.iteritems()', 2, TO_PYTHON_3),
-        ('import urllib\nurllib.urlretrieve()', 3, TO_PYTHON_3),
-        ('open(__import__("os").devnull, "w", 0)', 2, TO_PYTHON_3),
-        ('import sys\nprint >>sys.stderr, "x"', 3, TO_PYTHON_3),
         pytest.param(
-            'import numpy as np\nnp.float',
-            3,
-            "'float'; NumPy has removed this name",
-            marks=pytest.mark.skipif(hasattr(np, 'float'), reason='this NumPy has it'),
-        ),
-        pytest.param('import tensorflow.contrib.learn', 2, 'docs/tf1.md', marks=only_with_2),
-        (TF + 'tf.random.set_seed(1)', 3, '; TensorFlow 2 has it: tf.compat.v2.random.set_seed'),
-        (
-            'from tensorflow.compat.v1 import optimizers',
-            2,
-            '; TensorFlow 2 has it: tf.compat.v2.optimizers',
-        ),
-        (
-            'import tensorflow.compat.v1.optimizers',
-            2,
-            '; TensorFlow 2 has it: tf.compat.v2.optimizers',
-        ),
-        (
-            TF + 'tf.metrics.Accuracy()',
-            3,
-            "'Accuracy'; TensorFlow 2 has it: tf.compat.v2.metrics.Accuracy",
+            'import tensorflow.contrib.learn', 2, 'docs/requirements-1.15.txt', marks=only_with_2
         ),
         (TF + 'tf.scalar_summary', 3, 'docs/tf1.md'),
         (TF + 'tf.nn.bais_add', 3, "did you mean 'bias_add'? docs/tf1.md"),
         ('from tensorflow.compat.v1 import placehodler', 2, "did you mean 'placeholder'?"),
-        (TF + 'with tf.Graph().as_default():\n  bool(tf.constant(1))', 4, 'write `is not None`'),
-        ('raise AttributeError("`conv2d` is not available with Keras 3.")', 2, 'tf_keras'),
         (
-            'get_ipython().run_line_magic("matplotlib")',
-            2,
-            'this line is from a notebook: remove it',
+            TF + 'with tf.Graph().as_default():\n  bool(tf.constant(1))',
+            4,
+            'write tf.cond or tf.where',
         ),
+        ('raise AttributeError("`conv2d` is not available with Keras 3.")', 2, 'tf_keras'),
         (
             "raise ImportError(\"cannot import name 'a' from 'scipy.misc'\")",
             2,
             'see its release notes',
         ),
-        ('raise ModuleNotFoundError("No module named \'PIL\'")', 2, 'pip install pillow'),
+        (
+            'raise ImportError("No module named \'keras.src.engine\'")  # import tensorflow_addons',
+            2,
+            'tensorflow_addons imports with TensorFlow up to 2.15',
+        ),
         ('import a_package_that_nobody_has.part', 2, 'put this module beside the program'),
+        (
+            'import numpy.part',
+            2,
+            "'numpy.part'; numpy has moved or removed this module: see its rel",
+        ),
         (INPUT + 'c.distored_inputs', 3, "did you mean 'distorted_inputs'? the tutorial's module"),
         ('import cifar10.my_network', 2, "the program needs its author's copy beside it"),
         ('import cifar10\ncifar10.my_network', 3, "; the tutorial's module has no such name: the"),
@@ -85,44 +75,7 @@ def _explain(text, directory):
             "the tutorial's function differs: the program needs",
         ),
         ('from absl import flags\nflags.FLAGS(["x", "--nix"])', 3, '; --help may list'),
-        (
-            TF + "define = tf.flags.DEFINE_string\nfor _ in 'ab':\n  define('my_flag', '', '')",
-            5,
-            '; give one of the two flags another name',
-        ),
-        ('import numpy as np\nnp.ones(8 / 2)', 3, 'write 8 // 2, or int(...), for an integer'),
-        ('[1, 2][: 2 / 2]', 2, 'write 8 // 2'),
-        ('import numpy as np\nrange(np.ceil(1.5))', 3, 'int(...)'),
-        (
-            TF
-            + 'with tf.Graph().as_default():\n  for _ in range(2):\n    tf.get_variable("w", [1])',
-            5,
-            'ValueError: Variable w already exists, disallowed; give it another name; share it with ',
-        ),
-        ('{}.keys().sort()', 2, 'list(...)'),
-        ('[].sort(cmp=max)', 2, 'Python 2'),
         ('import numpy as np\nnp.nix', 3, 'release notes'),
-        (
-            'import os, pickle\nwith open(os.devnull, "w") as file:\n  pickle.dump(1, file)',
-            4,
-            "open(path, 'wb')",
-        ),
-        ('zip([1], [2])[0]', 2, 'write list(...) around it'),
-        ('range(3) + [1]', 2, 'write list(...) around it'),
-        (TF + 'tf.constant(map(int, "12"))', 3, 'write list(...) around it'),
-        (
-            'import pickle\npickle.loads(b"\\x80\\x02U\\x01\\xffq\\x00.")',
-            3,
-            "encoding='latin1'",
-        ),
-        ('"a".decode("utf-8")', 2, 'delete .decode()'),
-        ('import numpy as np\nfloat(np.ones([2]))', 3, 'write array.item()'),
-        pytest.param(
-            'import numpy as np\nnp.array([[1], [1, 2]])',
-            3,
-            'dtype=object',
-            marks=pytest.mark.skipif(np.__version__ < '1.24', reason='this NumPy makes an array'),
-        ),
         (
             'from cifar10.data import verification\nverification.check_file("nix.bin")',
             3,
@@ -136,18 +89,245 @@ def test_the_place_and_the_hint(tmp_path, text, line, hint):
     assert hint in message and '\n' not in message and len(message) < 400
 
 
+NUMPY = 'import numpy as np\n'
+RUN = TF + NUMPY + 'with tf.Graph().as_default(), tf.Session() as s:\n  '
+GRAPH = TF + 'with tf.Graph().as_default():\n  '
+
+
+@pytest.mark.parametrize(
+    'start, line, remedy, changed_line',
+    [
+        ('', 'open("/dev/null", "w", 0)', 'leave out the size 0', 'open("/dev/null", "w")'),
+        (
+            'import functools\n',
+            '[2, 1].sort(cmp=lambda a, b: a - b)',
+            'key=functools.cmp_to_key(...)',
+            '[2, 1].sort(key=functools.cmp_to_key(lambda a, b: a - b))',
+        ),
+        ('import string\n', 'string.lowercase', 'begins with ascii_', 'string.ascii_lowercase'),
+        ('import string\n', 'string.join("ab", "")', 'separator.join(words)', '"".join("ab")'),
+        (
+            'import string\n',
+            'string.maketrans("a", "b")',
+            'str.maketrans',
+            'str.maketrans("a", "b")',
+        ),
+        ('import io\n', 'io.StringIO(b"a")', 'bytes need io.BytesIO', 'io.BytesIO(b"a")'),
+        (NUMPY, 'np.ones(8 / 2)', '8 // 2', 'np.ones(8 // 2)'),
+        (NUMPY, 'np.ones([4])[4 / 2]', '8 // 2', 'np.ones([4])[4 // 2]'),
+        ('', '[1, 2][: 2 / 2]', '8 // 2', '[1, 2][: 2 // 2]'),
+        ('x = [1, 2]\n', 'x[2 / 2]', '8 // 2', 'x[2 // 2]'),
+        (NUMPY, 'range(np.ceil(1.5))', 'int(...)', 'range(int(np.ceil(1.5)))'),
+        (GRAPH, 'tf.reshape([1, 2], [4 / 2])', '8 // 2', 'tf.reshape([1, 2], [4 // 2])'),
+        pytest.param(
+            GRAPH,
+            'tf.placeholder(tf.int32, [4 / 2])',
+            '8 // 2',
+            'tf.placeholder(tf.int32, [4 // 2])',
+            marks=only_with_2,
+        ),
+        (GRAPH, 'tf.one_hot([1], 4 / 2)', '8 // 2', 'tf.one_hot([1], 4 // 2)'),
+        ('', 'zip([1], [2])[0]', 'list(...) around it', 'list(zip([1], [2]))[0]'),
+        ('', 'len(map(int, "12"))', 'list(...) around it', 'len(list(map(int, "12")))'),
+        (
+            '',
+            '{}.keys().sort()',
+            'list(...) around it',
+            'list({}.keys()).sort()',
+        ),
+        ('', 'range(3) + [1]', 'list(...) around it', 'list(range(3)) + [1]'),
+        ('', '{}.items() + []', 'list(...) around it', 'list({}.items()) + []'),
+        (
+            'import random\n',
+            'random.shuffle(range(3))',
+            'list(...) around it',
+            'random.shuffle(list(range(3)))',
+        ),
+        (GRAPH, 'tf.constant(map(int, "12"))', 'list(...)', 'tf.constant(list(map(int, "12")))'),
+        (
+            'import pickle\n',
+            'pickle.loads(b"\\x80\\x02U\\x01\\xffq\\x00.")',
+            "encoding='latin1'",
+            'pickle.loads(b"\\x80\\x02U\\x01\\xffq\\x00.", encoding="latin1")',
+        ),
+        (
+            'import pickle\n',
+            'pickle.dump(1, open("/dev/null", "w"))',
+            "open(path, 'wb')",
+            'pickle.dump(1, open("/dev/null", "wb"))',
+        ),
+        ('', '"a".decode("utf-8")', 'delete .decode()', '"a"'),
+        pytest.param(
+            NUMPY,
+            'np.array([[1], [1, 2]])',
+            'dtype=object',
+            'np.array([[1], [1, 2]], dtype=object)',
+            marks=pytest.mark.skipif(np.__version__ < '1.24', reason='this NumPy makes an array'),
+        ),
+        pytest.param(
+            NUMPY,
+            'float(np.ones([1, 1]))',
+            'array.item()',
+            'np.ones([1, 1]).item()',
+            marks=pytest.mark.skipif(np.__version__ < '2.4', reason='this NumPy converts it'),
+        ),
+        pytest.param(
+            NUMPY,
+            'np.bool(1)',
+            'delete the prefix',
+            'bool(1)',
+            marks=pytest.mark.skipif(hasattr(np, 'bool'), reason='this NumPy has it'),
+        ),
+        (
+            RUN,
+            's.run(tf.ones([]), tf.ones([]))',
+            'run([a, b])',
+            's.run([tf.ones([]), tf.ones([])])',
+        ),
+        (RUN, 's.run(tf.ones([]), np.ones(2))', 'run([a, b])', 's.run([tf.ones([])])'),
+        (GRAPH + 'x = tf.ones([])\n  ', 'if x: pass', '`is not None`', 'if x is not None: pass'),
+        (
+            GRAPH + 'x = tf.ones([])\n  ',
+            'y = 1 if x > 0 else 2',
+            'tf.cond or tf.where',
+            'y = tf.where(x > 0, 1, 2)',
+        ),
+        (
+            GRAPH + 'for _ in range(2): ',
+            'tf.get_variable("w", [1])',
+            'tf.variable_scope(NAME, reuse=tf.AUTO_REUSE)',
+            'tf.variable_scope("a", reuse=tf.AUTO_REUSE)',
+        ),
+        (
+            'from absl import flags\nmine = flags.FlagValues()\n'
+            'define = flags.DEFINE_string\ndefine("flag", "", "", mine)\n',
+            'define("flag", "", "", mine)',
+            'give one of the two flags another name',
+            'define("another_flag", "", "", mine)',
+        ),
+        ('', 'get_ipython().run_line_magic("matplotlib")', 'from a notebook: remove it', ''),
+        pytest.param(
+            TF,
+            'tf.random.set_seed(1)',
+            'TensorFlow 2 has it: tf.compat.v2.random.set_seed',
+            'tf.compat.v2.random.set_seed(1)',
+            marks=only_with_2,
+        ),
+        (
+            '',
+            'from tensorflow.compat.v1 import optimizers',
+            'TensorFlow 2 has it: tf.compat.v2.optimizers',
+            'import tensorflow as tf\ntf.compat.v2.optimizers',
+        ),
+        (
+            '',
+            'import tensorflow.compat.v1.optimizers',
+            'TensorFlow 2 has it: tf.compat.v2.optimizers',
+            'import tensorflow as tf\ntf.compat.v2.optimizers',
+        ),
+        pytest.param(
+            TF,
+            'tf.metrics.Accuracy()',
+            "'Accuracy'; TensorFlow 2 has it: tf.compat.v2.metrics.Accuracy",
+            'tf.compat.v2.metrics.Accuracy()',
+            marks=only_with_2,
+        ),
+    ],
+)
+def test_a_remedy_works(tmp_path, start, line, remedy, changed_line):
+    """The line that is changed as the remedy says has no error."""
+    message = _explain(start + line, tmp_path)
+    assert message.startswith(f'{tmp_path / "program.py"}:{start.count(chr(10)) + 2}: ')
+    assert remedy in message and '\n' not in message and len(message) < 400
+    _execute(start + changed_line, tmp_path)
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        'print "step"',
+        'import sys\nprint >>sys.stderr, "x"',
+        'for _ in xrange(3): unicode(long(3)), unichr(3), isinstance("", basestring)',
+        'import string\nreload(string)\nreduce(max, [1, 2])\nexecfile("/dev/null")',
+        'import cPickle, cStringIO, StringIO, urllib2, urlparse, Queue, ConfigParser, commands, cookielib',
+        'import httplib, HTMLParser, __builtin__, copy_reg, thread, xmlrpclib',
+        '{}.has_key(1), {}.iteritems(), {}.iterkeys(), {}.itervalues()',
+        'import urllib\nurllib.urlretrieve, urllib.urlopen, urllib.quote, urllib.unquote',
+        'from urllib import urlretrieve, quote',
+        'import itertools, os, sys\nitertools.izip([1], [2]), itertools.imap(int, "1"), os.getcwdu(), sys.maxint',
+        'if 0: raise ValueError, "a"',
+        'try: {}[1]\nexcept (KeyError, ValueError), error: print error',
+        '1 <> 2, `3`, 0777, 0xffL, ur"a"',
+        'def f(a, (b, c)): return lambda (d, e): d',
+        'exec "x = 1"',
+    ],
+)
+def test_2to3_repairs_what_it_is_recommended_for(tmp_path, text):
+    package = 'lib2to3' if sys.version_info < (3, 13) else 'fissix'
+    refactor = pytest.importorskip(package + '.refactor')
+    try:
+        message = _explain(text, tmp_path)
+    except SyntaxError as error:
+        message = error_hints.find_hint(error, str(tmp_path))
+    assert TO_PYTHON_3 in message
+    tool = refactor.RefactoringTool(refactor.get_fixers_from_package(package + '.fixes'))
+    _execute(str(tool.refactor_string(text + '\n', 'program.py')), tmp_path)
+
+
+def test_2to3_reads_no_notebook(tmp_path):
+    """The cell is in linecache only."""
+    path = str(tmp_path / 'book.ipynb, cell 1')
+    for text in ('print "a"\n', 'xrange(3)\n'):
+        linecache.cache[path] = (len(text), None, [text], path)
+        try:
+            exec(compile(text, path, 'exec'), {})
+        except (SyntaxError, NameError) as error:
+            message = error_hints.find_hint(error, str(tmp_path))
+        assert message.startswith(path + ':1: ')
+        assert 'convert the notebook to a program (pip install nbconvert' in message
+
+
 @only_with_2
 @pytest.mark.parametrize(
     'name, hint',
     [
-        ('layers.xavier_initialiser', "did you mean 'xavier_initializer'? More names: pip install"),
-        ('slim.arg_scope', 'More names: pip install tf_slim'),
-        ('framework.arg_scope', 'More names: pip install tf_slim'),
-        ('framework.fuse_op', 'docs/tf1.md has remedies for removed names'),
+        ('layers.xavier_initialiser', "did you mean 'xavier_initializer'? docs/tf1.md"),
+        ('slim.arg_scope', IN_SLIM),
+        ('slim.nets', IN_SLIM),
+        ('slim.python.slim.learning', IN_SLIM),
+        ('slim.get_name_scope', 'docs/tf1.md has remedies for removed names'),
+        ('framework.arg_scope', IN_SLIM),
+        ('framework.get_name_scope', IN_SLIM),
+        ('framework.python.ops.variables.model_variable', IN_SLIM),
+        ('framework.get_placeholders', 'docs/tf1.md has remedies for removed names'),
+        ('layers.optimize_loss', IN_SLIM),
         ('layers.embed_sequence', 'docs/tf1.md has remedies for removed names'),
+        ('losses.log_loss', IN_SLIM),
+        ('metrics.streaming_accuracy', IN_SLIM),
+        ('slim.metrics.streaming_accuracy', IN_SLIM),
+        ('training.create_train_op', IN_SLIM),
+        ('training.bucket', 'docs/tf1.md has remedies for removed names'),
+        ('crf', 'tensorflow_addons.text has its functions: with Python 3.11, pip install'),
+        (
+            'learn.DNNClassifier',
+            'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last with these',
+        ),
+        ('learn.preprocessing', 'write tf.keras.preprocessing.text.Tokenizer, and tf.keras.'),
+        (
+            'seq2seq.AttentionWrapper',
+            'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last with',
+        ),
+        (
+            'training.batch_sequences_with_states',
+            'TensorFlow 1.15 (docs/requirements-1.15.txt) is the',
+        ),
     ],
 )
-def test_names_of_contrib(tmp_path, name, hint):
+def test_names_of_contrib(tmp_path, monkeypatch, name, hint):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, 'find_spec', lambda name: None if name == 'tf_slim' else find_spec(name)
+    )
     try:
         text = 'from cifar10.tf1 import contrib\ncontrib.install().' + name
         message = _explain(text, tmp_path)
@@ -162,7 +342,7 @@ def test_names_of_contrib(tmp_path, name, hint):
 def test_slim_is_not_the_remedy_if_it_is_installed(tmp_path, monkeypatch):
     (tmp_path / 'tf_slim.py').write_text('')
     monkeypatch.syspath_prepend(str(tmp_path))
-    message = _explain('raise AttributeError("tf.contrib.slim.nix is not in this")', tmp_path)
+    message = _explain('raise AttributeError("tf.contrib.slim.nets is not in this")', tmp_path)
     assert '; docs/tf1.md has remedies' in message and 'pip install' not in message
 
 
@@ -179,12 +359,74 @@ def test_slim_is_not_the_remedy_if_it_is_installed(tmp_path, monkeypatch):
         ('pkg_resources', 'pip install "setuptools<82"'),
         ('google.colab', 'it exists on Google Colab only: remove the lines that use it, and give'),
         ('google.cloud', 'put this module beside the program'),
+        ('cv2', 'pip install opencv-python-headless (or opencv-python, which also opens windows)'),
+        ('sklearn.svm', 'pip install scikit-learn'),
+        ('PIL', 'pip install pillow'),
+        ('tensorflow_datasets', 'pip install tensorflow_datasets'),
+        ('tensorflow_hub', 'pip install tensorflow_hub "setuptools<82"'),
+        ('tensorflow_probability', 'pip install tensorflow_probability tf_keras'),
+        (
+            'tensorflow_addons.text',
+            'tensorflow_addons imports with TensorFlow up to 2.15: with Python 3.11, pip',
+        ),
+        ('tensorflow_own', 'put this module beside the program, or install its package with pip'),
+        (
+            'tensorlayer',
+            'its version for TensorFlow 1 needs docs/requirements-1.15.txt: there, pip',
+        ),
+        ('keras.layers.core', 'import its names from keras.layers'),
+        ('keras.utils.np_utils', 'import its names from keras.utils'),
+        ('sklearn.externals.joblib', 'write `import joblib`'),
+        ('Image', 'this is Python 2: write `from PIL import Image`'),
+        ('ImageNet', 'put this module beside the program, or install its package with pip'),
+        ('dicom', 'pip install "pydicom<3", and write `import pydicom as dicom`'),
     ],
 )
 def test_missing_modules(tmp_path, module, remedy):
     """The error is raised here, because the Python or its environment may have the module."""
     message = _explain(f'raise ImportError("No module named {module!r}")', tmp_path)
     assert f"No module named '{module}'; {remedy}" in message
+
+
+@only_with_2
+@pytest.mark.parametrize(
+    'module, remedy',
+    [
+        (
+            'tensorflow.estimator',
+            'TensorFlow has it up to 2.15: with Python 3.11, pip install "tens',
+        ),
+        ('tensorflow.contrib.eager', 'write tf.train.Checkpoint for Saver, tf.keras.metrics for'),
+        (
+            'tensorflow.contrib.learn.python',
+            'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last',
+        ),
+        (
+            'tensorflow.models.rnn',
+            'put its module beside the program, and import it without the name',
+        ),
+    ],
+)
+def test_lost_subsystems(tmp_path, module, remedy):
+    message = _explain(f'raise ImportError("No module named {module!r}")', tmp_path)
+    assert f"No module named '{module}'; {remedy}" in message
+
+
+@only_with_2
+def test_what_replaces_a_lost_subsystem_is_there():
+    """The ids are those that VocabularyProcessor(4) of TensorFlow 1.15 printed."""
+    keras, texts = tf.keras, ['the cat sat on the mat', 'a dog']
+    tokenizer = keras.preprocessing.text.Tokenizer()
+    tokenizer.fit_on_texts(texts)
+    ids = keras.preprocessing.sequence.pad_sequences(
+        tokenizer.texts_to_sequences(texts), 4, padding='post', truncating='post'
+    )
+    np.testing.assert_array_equal(ids, [[1, 2, 3, 4], [6, 7, 0, 0]])
+    assert tf.train.Checkpoint and keras.metrics.Mean and keras.Model
+    for name in ('Dense', 'Conv2D', 'BatchNormalization', 'LeakyReLU', 'LSTM', 'MaxPooling2D'):
+        assert hasattr(keras.layers, name)
+    for name in ('to_categorical', 'plot_model', 'Sequence', 'get_file', 'normalize'):
+        assert hasattr(keras.utils, name)
 
 
 @pytest.mark.parametrize(
