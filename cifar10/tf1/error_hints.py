@@ -133,6 +133,8 @@ def _find_name_remedy(text, directory):
         return question + "the tutorial's module has no such name: " + remedies.COPY
     if contrib_slim.has(module, name) and not importlib.util.find_spec('tf_slim'):
         return 'make it available: pip install tf_slim'
+    if path.startswith('tf.contrib.'):
+        return f'{question}{missing_names.LAST}all of tf.contrib; docs/tf1.md has some remedies'
     if path.startswith('tf.'):
         return (
             question + 'docs/tf1.md has remedies for removed names; TensorFlow 1.15 '

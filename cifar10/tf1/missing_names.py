@@ -84,13 +84,13 @@ PACKAGES = {
         ).split()
     },
 }
-_LAST = 'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last with '
+LAST = 'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last with '
 GONE = [  # (pattern of the begin of a dotted name, sentence, in which \1 is a group of the pattern)
     (r'tf\.(python\.)?estimator', f'TensorFlow has it up to 2.15: {_IN_2_15}'),
     (
         r'tf\.contrib\.eager',
         'write tf.train.Checkpoint for Saver, tf.keras.metrics for metrics, tf.keras.Model for '
-        f'Network; {_LAST}other names of contrib.eager',
+        f'Network; {LAST}other names of contrib.eager',
     ),
     (
         r'tf\.contrib\.learn\.(python\.learn\.)?preprocessing',
@@ -99,11 +99,11 @@ GONE = [  # (pattern of the begin of a dotted name, sentence, in which \1 is a g
     ),
     (
         r'tf\.contrib\.(learn|factorization)',
-        f'{_LAST}these models; tf.estimator has such models with other arguments: {_IN_2_15}',
+        f'{LAST}these models; tf.estimator has such models with other arguments: {_IN_2_15}',
     ),
     (
         r'tf\.contrib\.seq2seq',
-        f'{_LAST}its attention and decoders; tensorflow_addons.seq2seq has them with other '
+        f'{LAST}its attention and decoders; tensorflow_addons.seq2seq has them with other '
         f'arguments: {_IN_2_15} tensorflow_addons',
     ),
     (
@@ -112,7 +112,21 @@ GONE = [  # (pattern of the begin of a dotted name, sentence, in which \1 is a g
     ),
     (
         r'tf\.contrib\.training\.(batch_sequences_with_states|NextQueuedSequenceBatch)',
-        _LAST + 'such batches of sequences',
+        LAST + 'such batches of sequences',
+    ),
+    (
+        r'tf\.contrib\.(distributions|bayesflow)',
+        'write `import tensorflow_probability as tfp` (pip install tensorflow_probability tf_keras): '
+        'tfp.distributions, tfp.bijectors and tfp.stats have most of these names',
+    ),
+    (
+        r'tf\.contrib\.(layers|slim)\.(\w+_column(s|_with_\w+)?|feature_column|input_from_\w+)',
+        'write tf.feature_column.numeric_column for real_valued_column, categorical_column_with_... '
+        'for sparse_column_with_..., input_layer for input_from_feature_columns',
+    ),
+    (
+        r'tf\.contrib\.tpu\.\w*(Estimator|Config)\w*',
+        f'tf.estimator.tpu has it up to TensorFlow 2.15: {_IN_2_15}',
     ),
     (
         r'tf\.models',

@@ -119,6 +119,11 @@ REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
         r'as a Python `?bool`? is not allowed',
         'a tensor has no value while the graph is built: write tf.cond or tf.where',
     ),
+    (  # tf_keras lacks those names, too.
+        r"module 'keras\._tf_keras\.keras[\w.]*' has no attribute '(?!multi_gpu_model|HDF5Matrix|"
+        r'convert_all_kernels|Keras(Classifier|Regressor)|PeepholeLSTMCell|(Noisy)?LinearCosineDecay)',
+        'make it available: pip install tf_keras',
+    ),
     (r'not available with Keras 3', 'make it available: pip install tf_keras'),
     (
         r'TypeError: (\w+)\(\) .* in .*cifar10(_input)?\.\1\(',

@@ -201,12 +201,15 @@ def _alias_submodules(module):
     module.python = sys.modules['tensorflow.python']
     for name, value in vars(tf).items():
         if isinstance(value, types.ModuleType) and name[0] != '_' and name != 'keras':
-            sys.modules.setdefault('tensorflow.' + name, value)
+            for package in ('tensorflow.', 'tensorflow.compat.v1.'):
+                sys.modules.setdefault(package + name, value)
 
 
 def _show_layers():
     """Show tf.layers and tf.nn.rnn_cell, which TensorFlow has, but hides if Keras is version 3."""
-    tf.nn.rnn_cell = sys.modules['tensorflow.nn.rnn_cell'] = rnn_cell
+    tf.nn.rnn_cell = rnn_cell
+    for package in ('tensorflow.', 'tensorflow.compat.v1.'):
+        sys.modules[package + 'nn.rnn_cell'] = rnn_cell
     hidden, tf.layers = tf.layers, types.ModuleType('tensorflow.layers')
     vars(tf.layers).update(vars(tf_layers), __getattr__=lambda name: getattr(hidden, name))
     if not hasattr(hidden, 'batch_normalization'):  # tf_keras has it

@@ -13,6 +13,9 @@ from cifar10.errors import UserError
 from cifar10.tf1 import error_hints
 
 TO_PYTHON_3 = 'convert the program with 2to3'
+LAST = (
+    'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last with all of tf.contrib; docs/tf1.md'
+)
 IN_SLIM = 'make it available: pip install tf_slim'
 TF = 'import tensorflow.compat.v1 as tf\n'
 INPUT = 'import cifar10.tutorial.cifar10_input as c\n'
@@ -291,22 +294,34 @@ def test_2to3_reads_no_notebook(tmp_path):
 @pytest.mark.parametrize(
     'name, hint',
     [
-        ('layers.xavier_initialiser', "did you mean 'xavier_initializer'? docs/tf1.md"),
+        ('layers.xavier_initialiser', "did you mean 'xavier_initializer'? " + LAST),
         ('slim.arg_scope', IN_SLIM),
         ('slim.nets', IN_SLIM),
         ('slim.python.slim.learning', IN_SLIM),
-        ('slim.get_name_scope', 'docs/tf1.md has remedies for removed names'),
+        ('slim.get_name_scope', LAST),
         ('framework.arg_scope', IN_SLIM),
         ('framework.get_name_scope', IN_SLIM),
         ('framework.python.ops.variables.model_variable', IN_SLIM),
-        ('framework.get_placeholders', 'docs/tf1.md has remedies for removed names'),
+        ('framework.get_placeholders', LAST),
         ('layers.optimize_loss', IN_SLIM),
-        ('layers.embed_sequence', 'docs/tf1.md has remedies for removed names'),
+        ('layers.embed_sequence', LAST),
         ('losses.log_loss', IN_SLIM),
         ('metrics.streaming_accuracy', IN_SLIM),
         ('slim.metrics.streaming_accuracy', IN_SLIM),
         ('training.create_train_op', IN_SLIM),
-        ('training.bucket', 'docs/tf1.md has remedies for removed names'),
+        ('training.bucket', LAST),
+        ('graph_editor', LAST),
+        (
+            'distributions.MultivariateNormalDiag',
+            'write `import tensorflow_probability as tfp` (pip',
+        ),
+        ('distributions.bijectors', 'write `import tensorflow_probability as tfp` (pip install'),
+        ('layers.real_valued_column', 'write tf.feature_column.numeric_column for real_valued_'),
+        ('layers.input_from_feature_columns', 'write tf.feature_column.numeric_column for'),
+        (
+            'tpu.TPUEstimator',
+            'tf.estimator.tpu has it up to TensorFlow 2.15: with Python 3.11, pip',
+        ),
         ('crf', 'tensorflow_addons.text has its functions: with Python 3.11, pip install'),
         (
             'learn.DNNClassifier',
@@ -343,7 +358,7 @@ def test_slim_is_not_the_remedy_if_it_is_installed(tmp_path, monkeypatch):
     (tmp_path / 'tf_slim.py').write_text('')
     monkeypatch.syspath_prepend(str(tmp_path))
     message = _explain('raise AttributeError("tf.contrib.slim.nets is not in this")', tmp_path)
-    assert '; docs/tf1.md has remedies' in message and 'pip install' not in message
+    assert LAST in message and 'pip install' not in message
 
 
 @pytest.mark.parametrize(
