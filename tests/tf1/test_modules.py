@@ -204,12 +204,12 @@ def test_files_with_the_names_of_modules(tmp_path):
     status, stdout, stderr = _run(tmp_path, files)
     assert status == 0, stderr
     lines = stdout.splitlines()
-    last_names = [(name, name.rpartition('.')[2]) for name in names]
-    for name, last in last_names:
+    for name in names:
+        last = name.rpartition('.')[2]
         if last in ('cifar10', 'cifar10_input'):
             assert f'{name} {last} True' in lines
         else:
-            assert f'{name} {modules._ALIASES[name]} False' in lines
+            assert re.search(f'(?m)^{name} .* False$', stdout)
     copies = [line for line in lines if line.startswith('own')]
     assert sorted(copies) == ['own cifar10', 'own cifar10_input', 'own input_data']
 
