@@ -48,9 +48,9 @@ def _summary(kind, collections, name, **arguments):
     return summary
 
 
-def _self_adjoint_eig(input, name=None):
+def _self_adjoint_eig(tensor, name=None):
     """Return the eigenvalues [..., 1, n] above the eigenvectors [..., n, n], as one tensor."""
-    values, vectors = tf.self_adjoint_eig(input, name)
+    values, vectors = tf.self_adjoint_eig(tensor, name)
     return tf.concat([values[..., None, :], vectors], -2)
 
 
@@ -109,10 +109,6 @@ def _is_scalar(value):
     return isinstance(value, numbers.Integral) or tf.is_tensor(value) and value.shape.ndims == 0
 
 
-def _is_size(value):
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
 def _always(*positional):
     return True  # Since 1.0, the function needs named arguments.
 
@@ -134,7 +130,7 @@ def _starts_with_dense(first, *rest):
 
 
 def _has_labels_last(weights, biases=None, inputs=None, labels=None, *rest):
-    return tf.is_tensor(labels) and labels.dtype.is_integer and inputs.dtype.is_floating
+    return tf.is_tensor(labels) and labels.dtype.is_integer  # Inputs are floats.
 
 
 def _has_int_at(index):

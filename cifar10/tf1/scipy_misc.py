@@ -6,15 +6,15 @@ _MODES = {(): 'L P I F', (3,): 'RGB YCbCr', (4,): 'RGBA CMYK'}  # of Pillow, by 
 _RESAMPLING = {'nearest': 0, 'lanczos': 1, 'bilinear': 2, 'bicubic': 3, 'cubic': 3}  # of Pillow
 
 
-def bytescale(data, cmin=None, cmax=None, high=255, low=0):
+def bytescale(arr, cmin=None, cmax=None, high=255, low=0):
     """Return an array as uint8, scaled from [cmin, cmax] to [low, high], or unchanged if uint8.
 
     None means the minimum or the maximum of the array.
     """
-    if data.dtype == np.uint8:
-        return data
-    cmin, cmax = data.min() if cmin is None else cmin, data.max() if cmax is None else cmax
-    scaled = (data - cmin) * ((high - low) / float(cmax - cmin or 1)) + low
+    if arr.dtype == np.uint8:
+        return arr
+    cmin, cmax = arr.min() if cmin is None else cmin, arr.max() if cmax is None else cmax
+    scaled = (arr - cmin) * ((high - low) / float(cmax - cmin or 1)) + low
     return (np.clip(scaled, low, high) + 0.5).astype(np.uint8)
 
 

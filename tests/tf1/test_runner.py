@@ -108,6 +108,10 @@ def test_names_and_orders_before_version_1(own, tmp_path, data_dir):
     assert names['softmax_linear/weights'] == [192, 12] and 'tower_1/total_loss_1/avg' in names
 
 
+def test_names_and_arguments_before_version_1_have_the_values_of_numpy(own):
+    assert _succeed(own('old_arguments'))[0] == '74 as NumPy\n'
+
+
 def test_helpers_half_precision_and_a_changed_record(own, data_dir):
     path = dataset.read(data_dir).train.paths[0]
     stdout, _ = _succeed(own('own_layers'), path, '--data_dir=' + data_dir)
