@@ -1,8 +1,8 @@
 """Counts which public names of TensorFlow 1.15 a program finds under the runner.
 
-  python3.7 docs/name_coverage.py list > names.txt      # with TensorFlow 1.15
-  python docs/name_coverage.py count names.txt          # with TensorFlow 2: the table of docs/tf1.md
-  python docs/name_coverage.py missing names.txt        # names without a remedy of their own
+python3.7 docs/name_coverage.py list > names.txt      # with TensorFlow 1.15
+python docs/name_coverage.py count names.txt          # with TensorFlow 2: the table of docs/tf1.md
+python docs/name_coverage.py missing names.txt        # names without a remedy of their own
 """
 
 import collections

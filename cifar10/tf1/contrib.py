@@ -5,7 +5,7 @@ import importlib.util
 import sys
 import types
 
-from cifar10.tf1 import batch_normalization, contrib_names, contrib_slim
+from cifar10.tf1 import contrib_names, contrib_slim
 
 
 class _Module(types.ModuleType):
@@ -31,16 +31,5 @@ def install():
         if owner:
             setattr(sys.modules['tensorflow.' + owner], name, module)
     if importlib.util.find_spec('tf_slim'):
-        _use_slim()
+        contrib_slim.install()
     return sys.modules['tensorflow.contrib']
-
-
-def _use_slim():
-    """Use the functions of tf_slim, also for the layers, because its arg_scope applies to them.
-
-    Its batch_norm is replaced, because it needs a class that TensorFlow 2 lacks.
-    """
-    batch_norm = importlib.import_module('tf_slim').add_arg_scope(batch_normalization.batch_norm)
-    for name in ('tf_slim', 'tf_slim.layers', 'tf_slim.layers.layers'):
-        sys.modules[name].batch_norm = batch_norm
-    contrib_slim.install()

@@ -1,15 +1,18 @@
 """The names of tf.contrib, by module: those that are elsewhere, and those of this package."""
 
+import functools
+
 from tensorboard.plugins import projector
 import tensorflow.compat.v1 as tf
 
 from cifar10.tf1 import (
-    batch_normalization,
     before_1_0,
+    contrib_batch_norm,
     contrib_functions,
     contrib_hparams,
     contrib_image,
     contrib_rnn,
+    initializers,
     layers,
     mnist,
     prefetch_queue,
@@ -51,21 +54,19 @@ _DATASETS = {
     ),
 }
 _LAYERS = {
-    'avg_pool2d': layers.avg_pool2d,
-    'batch_norm': batch_normalization.batch_norm,
-    'conv2d': layers.conv2d,
-    'convolution2d': layers.conv2d,
-    'dropout': layers.dropout,
-    'flatten': layers.flatten,
-    'fully_connected': layers.fully_connected,
-    'l1_regularizer': layers.l1_regularizer,
-    'l2_regularizer': layers.l2_regularizer,
-    'max_pool2d': layers.max_pool2d,
-    'one_hot_encoding': layers.one_hot_encoding,
-    'softmax': layers.softmax,
-    'variance_scaling_initializer': layers.variance_scaling_initializer,
-    'xavier_initializer': layers.xavier_initializer,
-    'xavier_initializer_conv2d': layers.xavier_initializer,
+    **_names(
+        layers,
+        'avg_pool2d conv2d convolution2d=conv2d dropout flatten fully_connected max_pool2d '
+        'one_hot_encoding relu=fully_connected softmax',
+    ),
+    **_names(
+        initializers,
+        'l1_regularizer l2_regularizer variance_scaling_initializer xavier_initializer '
+        'xavier_initializer_conv2d=xavier_initializer',
+    ),
+    'batch_norm': contrib_batch_norm.batch_norm,
+    'linear': functools.partial(layers.fully_connected, activation_fn=None),
+    'relu6': functools.partial(layers.fully_connected, activation_fn=tf.nn.relu6),
 }
 MODULES = {
     'contrib': {},

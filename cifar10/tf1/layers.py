@@ -1,51 +1,42 @@
-"""Layers, initializers and regularizers of tf.contrib.layers.
+"""Layers of tf.contrib.layers, with the names, defaults, results and errors of TensorFlow 1.15.
 
-They have the variable names, initial values and defaults of TensorFlow 1.15.
+As there, the layers of tf.layers compute the results.
 """
 
 import functools
 
 import tensorflow.compat.v1 as tf
 
-
-def xavier_initializer(uniform=True, seed=None, dtype=tf.float32):
-    """Return the initializer of Glorot and Bengio, 2010."""
-    return variance_scaling_initializer(1.0, 'FAN_AVG', uniform, seed, dtype)
+from cifar10.tf1.initializers import xavier_initializer
+from cifar10.tf1.private_api import layers as tf_layers
 
 
-def variance_scaling_initializer(
-    factor=2.0, mode='FAN_IN', uniform=False, seed=None, dtype=tf.float32
+def one_hot_encoding(
+    labels, num_classes, on_value=1.0, off_value=0.0, outputs_collections=None, scope=None
 ):
-    """Return the initializer of He et al., 2015."""
-    if not uniform:
-        # The standard deviation before the truncation is sqrt(1.3 * factor / n) in tf.contrib, and
-        # sqrt(scale / n) / 0.8796 in tf.variance_scaling_initializer.
-        factor *= 1.3 * 0.87962566103423978**2
-    return tf.variance_scaling_initializer(
-        factor, mode.lower(), 'uniform' if uniform else 'truncated_normal', seed, dtype
-    )
+    """Convert integer labels [batch] to float32 [batch, num_classes].
 
-
-def l1_regularizer(scale, scope=None):
-    """Return a function of weights: scale * sum |w|."""
-    return lambda weights: scale * tf.reduce_sum(tf.abs(weights))
-
-
-def l2_regularizer(scale, scope=None):
-    """Return a function of weights: scale * sum w^2 / 2."""
-    return lambda weights: scale * tf.nn.l2_loss(weights)
-
-
-def one_hot_encoding(labels, num_classes, on_value=1.0, off_value=0.0):
-    """Convert integer labels [batch] to float32 [batch, num_classes]."""
-    return tf.one_hot(labels, num_classes, on_value, off_value)
+    Args:
+      labels: integers.
+      num_classes: int.
+      on_value: value for the label; its type is that of the result.
+      off_value: value for the other classes.
+      outputs_collections: see `collect`.
+      scope: name scope.
+    """
+    with tf.name_scope(scope, 'OneHotEncoding', [labels, num_classes]) as name:
+        labels = tf.convert_to_tensor(labels)
+        if labels.dtype == tf.int32:
+            labels = tf.cast(labels, tf.int64)
+        outputs = tf.one_hot(labels, num_classes, on_value, off_value)
+        return collect(outputs, outputs_collections, name)
 
 
 def flatten(inputs, outputs_collections=None, scope=None):
-    """Reshape [batch, ...] to [batch, features]."""
-    inputs = tf.convert_to_tensor(inputs)
-    outputs = tf.reshape(inputs, [-1, inputs.shape[1:].num_elements()])
-    return collect(outputs, outputs_collections)
+    """Reshape [batch, ...] to [batch, features]; see `collect`."""
+    with tf.name_scope(scope, 'Flatten', [inputs]) as name:
+        outputs = tf_layers.Flatten()(tf.convert_to_tensor(inputs))
+        return collect(outputs, outputs_collections, name)
 
 
 def dropout(
@@ -65,30 +56,37 @@ def dropout(
       noise_shape: see tf.nn.dropout.
       is_training: bool or scalar tensor.
       outputs_collections: see `collect`.
-      scope: name scope.
+      scope: see tf.variable_scope.
       seed: int, or None.
     """
-    with tf.variable_scope(scope, 'Dropout'):
-        outputs = cond(
-            is_training,
-            lambda: tf.nn.dropout(inputs, keep_prob, noise_shape, seed),
-            lambda: tf.identity(inputs),
+    with tf.variable_scope(scope, 'Dropout', [inputs]) as variable_scope:
+        layer = tf_layers.Dropout(
+            1 - keep_prob, noise_shape, seed, name=variable_scope.name, _scope=variable_scope
         )
-        return collect(outputs, outputs_collections)
-
-
-def cond(condition, if_true, if_false):
-    """Return tf.cond for a tensor; for a bool, the result of one of the functions."""
-    if hasattr(condition, 'op'):
-        # A placeholder may have no shape.
-        return tf.cond(tf.reshape(tf.cast(condition, tf.bool), []), if_true, if_false)
-    return if_true() if condition else if_false()
+        outputs = layer(tf.convert_to_tensor(inputs), training=is_training)
+        return collect(outputs, outputs_collections, variable_scope.name)
 
 
 def softmax(logits, scope=None):
-    """Apply softmax over the last axis."""
-    with tf.variable_scope(scope, 'softmax'):
-        return tf.nn.softmax(logits)
+    """Apply softmax over the last axis.
+
+    Args:
+      logits: a tensor of two axes or more.
+      scope: see tf.variable_scope.
+
+    Raises:
+      ValueError: there are fewer axes, or the size of the last one is unknown.
+    """
+    with tf.variable_scope(scope, 'softmax', [logits]):
+        shape = logits.shape
+        if shape.ndims is None or shape.ndims < 2 or shape.as_list()[-1] is None:
+            raise ValueError(
+                f'softmax needs two axes or more, and the size of the last one, not {shape}'
+            )
+        outputs = tf.nn.softmax(tf.reshape(logits, [-1, shape.as_list()[-1]]))
+        outputs = tf.reshape(outputs, tf.shape(logits))
+        outputs.set_shape(shape)
+        return outputs
 
 
 def conv2d(
@@ -117,21 +115,23 @@ def conv2d(
       activation_fn: a function of the result, or None.
       arguments: by position, arguments of `_layer` after activation_fn.
       others: arguments of `_layer`.
+
+    Raises:
+      ValueError: a wrong data format, or inputs with another number of axes.
     """
+    settings = {
+        'filters': num_outputs,
+        'kernel_size': kernel_size,
+        'strides': stride,
+        'padding': padding,
+        'data_format': name_data_format(data_format or 'NHWC'),
+        'dilation_rate': rate,
+    }
     inputs = tf.convert_to_tensor(inputs)
-    data_format = data_format or 'NHWC'
-    channels_axis = data_format.index('C')
-
-    def convolve(weights):
-        # On a CPU, the gradient of tf.nn.conv2d has no dilation.
-        return tf.nn.convolution(
-            inputs, weights, padding, _pair(stride), _pair(rate), data_format=data_format
-        )
-
-    shape = _pair(kernel_size) + [int(inputs.shape[channels_axis]), num_outputs]
-    bias_format = {'data_format': data_format}
-    settings = ('Conv', inputs.dtype.base_dtype, shape, convolve, bias_format, activation_fn)
-    return _layer(*settings, *arguments, **others)
+    if inputs.shape.ndims != 4:
+        raise ValueError(f'Convolution expects input with rank 4, got {inputs.shape.ndims}')
+    kind = functools.partial(tf_layers.Conv2D, **settings)
+    return _layer('Conv', kind, inputs, activation_fn, *arguments, **others)
 
 
 def fully_connected(inputs, num_outputs, activation_fn=tf.nn.relu, *arguments, **others):
@@ -143,29 +143,27 @@ def fully_connected(inputs, num_outputs, activation_fn=tf.nn.relu, *arguments, *
       activation_fn: a function of the result, or None.
       arguments: by position, arguments of `_layer` after activation_fn.
       others: arguments of `_layer`.
+
+    Raises:
+      ValueError: the number is not an int, or the size of the last axis is unknown.
     """
+    if not isinstance(num_outputs, int):
+        raise ValueError(f'num_outputs type should be int, got {type(num_outputs)}.')
+    kind = functools.partial(tf_layers.Dense, num_outputs)
     inputs = tf.convert_to_tensor(inputs)
-
-    def multiply(weights):
-        return tf.tensordot(inputs, weights, 1) if inputs.shape.ndims > 2 else inputs @ weights
-
-    shape = [int(inputs.shape[-1]), num_outputs]
-    settings = ('fully_connected', inputs.dtype.base_dtype, shape, multiply, {}, activation_fn)
-    return _layer(*settings, *arguments, **others)
+    return _layer('fully_connected', kind, inputs, activation_fn, *arguments, **others)
 
 
 def _layer(
-    name,
-    dtype,
-    shape,
-    product,
-    bias_format,
+    default_name,
+    kind,
+    inputs,
     activation_fn,
     normalizer_fn=None,
     normalizer_params=None,
-    weights_initializer=None,
+    weights_initializer=xavier_initializer(),
     weights_regularizer=None,
-    biases_initializer=tf.zeros_initializer,
+    biases_initializer=tf.zeros_initializer(),
     biases_regularizer=None,
     reuse=None,
     variables_collections=None,
@@ -173,53 +171,81 @@ def _layer(
     trainable=True,
     scope=None,
 ):
-    """Build a layer from the product of inputs and weights; see tf.contrib.layers."""
-
-    def variable(name, shape, initializer, regularizer):
-        return model_variable(
-            name, shape, initializer, regularizer, trainable, variables_collections, dtype
+    """Apply a layer, of the class `kind` of tf.layers; see tf.contrib.layers."""
+    names = {'kernel': 'weights', 'bias': 'biases'}
+    with tf.variable_scope(
+        scope, default_name, [inputs], reuse=reuse, custom_getter=model_variables(names)
+    ) as variable_scope:
+        layer = kind(
+            use_bias=bool(not normalizer_fn and biases_initializer),
+            kernel_initializer=weights_initializer,
+            bias_initializer=biases_initializer,
+            kernel_regularizer=weights_regularizer,
+            bias_regularizer=biases_regularizer,
+            trainable=trainable,
+            name=variable_scope.name,
+            dtype=inputs.dtype.base_dtype,
+            _scope=variable_scope,
+            _reuse=reuse,
         )
-
-    with tf.variable_scope(scope, name, reuse=reuse):
-        weights_initializer = weights_initializer or xavier_initializer()
-        x = product(variable('weights', shape, weights_initializer, weights_regularizer))
+        outputs = layer(inputs)
+        collect_variable(layer.kernel, variables_collections, 'weights')
+        collect_variable(layer.bias, variables_collections, 'biases')
         if normalizer_fn:
-            x = normalizer_fn(x, **normalizer_params or {})
-        elif biases_initializer:
-            biases = variable('biases', shape[-1:], biases_initializer, biases_regularizer)
-            x = tf.nn.bias_add(x, biases, **bias_format)
-        return collect(activation_fn(x) if activation_fn else x, outputs_collections)
+            outputs = normalizer_fn(outputs, **normalizer_params or {})
+        if activation_fn:
+            outputs = activation_fn(outputs)
+        return collect(outputs, outputs_collections, variable_scope.name)
 
 
-def model_variable(name, shape, initializer, regularizer, trainable, collections, dtype=tf.float32):
-    """Return a variable in the collection MODEL_VARIABLES.
+def model_variables(names=()):
+    """Return a custom getter that adds variables to the collection MODEL_VARIABLES.
 
     Args:
-      name: see tf.get_variable.
-      shape: see tf.get_variable.
-      initializer: see tf.get_variable.
-      regularizer: see tf.get_variable.
-      trainable: see tf.get_variable.
-      collections: list of further collections, or a dict of such lists by name, or None.
-      dtype: see tf.get_variable.
+      names: dict from the names of variables to the names that they get.
+    """
+    names = dict(names)
+
+    def get(getter, name, *arguments, collections=None, **options):
+        scope, slash, last = name.rpartition('/')
+        keys = {*(collections or [tf.GraphKeys.GLOBAL_VARIABLES]), tf.GraphKeys.MODEL_VARIABLES}
+        name = scope + slash + names.get(last, last)
+        return getter(name, *arguments, collections=sorted(keys), **options)
+
+    return get
+
+
+def collect_variable(variable, collections, name):
+    """Add a variable, or the parts of a partitioned one, to collections that do not have it.
+
+    Args:
+      variable: a variable, or None.
+      collections: list of collections, or a dict of such lists by the name of the variable, or
+        None.
+      name: name of the variable in its layer.
     """
     if isinstance(collections, dict):
         collections = collections.get(name)
-    keys = [tf.GraphKeys.GLOBAL_VARIABLES, tf.GraphKeys.MODEL_VARIABLES, *(collections or ())]
-    return tf.get_variable(
-        name, shape, dtype, initializer, regularizer, trainable, collections=keys
-    )
+    for collection in collections or ():
+        for part in [variable] if hasattr(variable, 'op') else variable or ():
+            if not any(part is other for other in tf.get_collection(collection)):
+                tf.add_to_collection(collection, part)
 
 
-def collect(tensor, collections):
-    """Add the output of a layer to a collection, or to several; return the output."""
-    for name in [collections] if isinstance(collections, str) else collections or ():
-        tf.add_to_collection(name, tensor)
+def collect(tensor, collections, name):
+    """Add the output of a layer to a collection, or to several; return the output.
+
+    In a collection, it has the name of the layer as one of its `aliases`.
+    """
+    if collections:
+        tensor.aliases = [*getattr(tensor, 'aliases', ()), name.rstrip('/')]
+        tf.add_to_collections(collections, tensor)
     return tensor
 
 
 def _pool2d(
-    pool,
+    kind,
+    default_name,
     inputs,
     kernel_size,
     stride=2,
@@ -229,18 +255,18 @@ def _pool2d(
     scope=None,
 ):
     """Pool each window of a batch of images; see `conv2d`."""
-    size, strides = _spatial(kernel_size, data_format), _spatial(stride, data_format)
-    return collect(pool(inputs, size, strides, padding, data_format, scope), outputs_collections)
+    data_format = name_data_format(data_format)
+    with tf.name_scope(scope, default_name, [inputs]) as name:
+        layer = kind(kernel_size, stride, padding, data_format, _scope=name)
+        return collect(layer(tf.convert_to_tensor(inputs)), outputs_collections, name)
 
 
-max_pool2d = functools.partial(_pool2d, tf.nn.max_pool)
-avg_pool2d = functools.partial(_pool2d, tf.nn.avg_pool)
+max_pool2d = functools.partial(_pool2d, tf_layers.MaxPooling2D, 'MaxPool2D')
+avg_pool2d = functools.partial(_pool2d, tf_layers.AveragePooling2D, 'AvgPool2D')
 
 
-def _pair(size):
-    return [size, size] if isinstance(size, int) else list(size)
-
-
-def _spatial(size, data_format):
-    """Return a list of four sizes, which are 1 for batch and channels."""
-    return [1, *_pair(size), 1] if data_format == 'NHWC' else [1, 1, *_pair(size)]
+def name_data_format(data_format):
+    """Return the data format as tf.layers names it."""
+    if data_format not in ('NHWC', 'NCHW'):
+        raise ValueError(f'data_format has to be either NCHW or NHWC. Got {data_format!r}')
+    return 'channels_first' if data_format == 'NCHW' else 'channels_last'

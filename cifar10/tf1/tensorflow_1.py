@@ -42,6 +42,7 @@ from cifar10.tf1.private_api import (
     graph_util,
     layers as tf_layers,
     nest,
+    normalization,
     ops,
     pywrap_tensorflow,
     rnn,
@@ -212,8 +213,9 @@ def _show_layers():
         sys.modules[package + 'nn.rnn_cell'] = rnn_cell
     hidden, tf.layers = tf.layers, types.ModuleType('tensorflow.layers')
     vars(tf.layers).update(vars(tf_layers), __getattr__=lambda name: getattr(hidden, name))
-    if not hasattr(hidden, 'batch_normalization'):  # tf_keras has it
-        tf.layers.batch_normalization = batch_normalization.batch_normalization
+    for name in ('BatchNormalization', 'batch_normalization'):
+        for owner in (tf.layers, normalization):
+            setattr(owner, name, getattr(batch_normalization, name))
 
 
 def _accept_truth_of_gradients():

@@ -1,11 +1,13 @@
 """Layers, losses and cells of TensorFlow 1 against NumPy, on 1.15 also against the original."""
 
+import sys
+
 import numpy as np
 import pytest
 import tensorflow
 import tensorflow.compat.v1 as tf
 
-from cifar10.tf1 import batch_normalization, contrib_names
+from cifar10.tf1 import contrib_names
 
 IMPLEMENTATIONS = [contrib_names.MODULES] + (
     [
@@ -310,22 +312,203 @@ def test_legacy_sequence_loss(is_average):
     np.testing.assert_allclose(total, averages.mean() if is_average else averages.sum(), 1e-5)
 
 
-@pytest.mark.skipif(not hasattr(tensorflow, 'contrib'), reason='needs TensorFlow 1.15')
-@pytest.mark.parametrize('shape, axis', [((5, 8, 6, 3), -1), ((240, 3), -1), ((5, 48, 3), 2)])
-def test_batch_normalization_of_tf_layers(shape, axis):
-    def build(function):
-        y = function(tf.constant(IMAGES.reshape(shape)), axis=axis, training=True)
-        with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
-            return tf.identity(y)
+def test_names_are_those_that_version_1_15_printed():
+    """Names of the results, and of the members of some collections."""
 
-    found = _run(build, batch_normalization.batch_normalization)
-    expected = _run(build, tf.layers.batch_normalization)
-    assert list(found[0]) == list(expected[0])
-    np.testing.assert_allclose(found[1], expected[1], 1e-5, 1e-5)
-    for name, values in expected[2].items():
-        np.testing.assert_allclose(found[2][name], values, 1e-6, 1e-6)
+    def build(modules):
+        layers = modules['contrib.layers']
+        regularizer = layers['l2_regularizer'](0.5)
+        x = tf.placeholder(tf.float32, [2, 8, 6, 3])
+        y = layers['conv2d'](
+            x, 4, 3, weights_regularizer=regularizer, padding='same', outputs_collections='ends'
+        )
+        results = [y, layers['conv2d'](y, 4, 3, activation_fn=None, scope='conv2')]
+        y = layers['conv2d'](
+            y,
+            4,
+            3,
+            normalizer_fn=layers['batch_norm'],
+            normalizer_params={'outputs_collections': 'ends'},
+        )
+        y = layers['max_pool2d'](y, 2, padding='valid', scope='pool1', outputs_collections='ends')
+        results += [y, layers['avg_pool2d'](y, [1, 1], padding='same')]
+        y = layers['flatten'](y, outputs_collections='ends')
+        dropped = layers['dropout'](y, is_training=False, outputs_collections=['ends', 'two'])
+        results += [y, layers['flatten'](y, scope='flat'), dropped]
+        regularizer = layers['l1_regularizer'](0.1, 'l1')
+        results += [
+            layers['fully_connected'](y, 5, biases_regularizer=regularizer),
+            layers['softmax'](y),
+            layers['one_hot_encoding']([1, 2], 3, scope='labels', outputs_collections='ends'),
+            layers['one_hot_encoding']([1, 2], 3),
+            layers['batch_norm'](y, scope='norm'),
+            layers['batch_norm'](y, is_training=False, updates_collections=None),
+            layers['batch_norm'](x, scope='norm2', scale=True, updates_collections='own'),
+        ]
+        keys = ['own', 'two', tf.GraphKeys.UPDATE_OPS, tf.GraphKeys.REGULARIZATION_LOSSES]
+        names = [
+            [getattr(value, 'op', value).name for value in values]
+            for values in [results, tf.model_variables(), *map(tf.get_collection, keys)]
+        ]
+        names.append([tensor.aliases for tensor in tf.get_collection('ends')])
+        return names
+
+    for modules in IMPLEMENTATIONS:
+        with tf.Graph().as_default(), tf.variable_scope('', use_resource=False):
+            names = [' '.join(map(str, group)) for group in build(modules)]
+        assert names == [
+            'Conv/Relu conv2/BiasAdd pool1/MaxPool AvgPool2D/AvgPool Flatten/flatten/Reshape '
+            'flat/flatten/Reshape Dropout/Identity fully_connected/Relu softmax/Reshape_1 '
+            'labels/one_hot OneHotEncoding/one_hot norm/Reshape_1 BatchNorm/Reshape_1 '
+            'norm2/FusedBatchNormV3',
+            'Conv/weights Conv/biases conv2/weights conv2/biases Conv_1/weights '
+            'Conv_1/BatchNorm/beta Conv_1/BatchNorm/moving_mean Conv_1/BatchNorm/moving_variance '
+            'fully_connected/weights fully_connected/biases norm/beta norm/moving_mean '
+            'norm/moving_variance BatchNorm/beta BatchNorm/moving_mean BatchNorm/moving_variance '
+            'norm2/beta norm2/gamma norm2/moving_mean norm2/moving_variance',
+            'norm2/AssignMovingAvg norm2/AssignMovingAvg_1',
+            'Dropout/Identity',
+            'Conv_1/BatchNorm/AssignMovingAvg Conv_1/BatchNorm/AssignMovingAvg_1 '
+            'norm/AssignMovingAvg norm/AssignMovingAvg_1',
+            'Conv/kernel/Regularizer/l2_regularizer fully_connected/bias/Regularizer/l1',
+            "['Conv'] ['Conv_1/BatchNorm'] ['pool1'] ['Flatten'] ['Dropout'] ['labels']",
+        ]
 
 
-def test_batch_normalization_of_another_axis():
-    with tf.Graph().as_default(), pytest.raises(ValueError, match='move the channels last'):
-        batch_normalization.batch_normalization(tf.ones([2, 5, 3]), axis=1)
+def test_unknown_sizes_types_and_settings_of_variables():
+    def build(modules):
+        layers = modules['contrib.layers']
+        images = tf.placeholder_with_default(IMAGES, [None, None, None, 3])
+        labels = layers['one_hot_encoding'](tf.constant([2, 0]), 3, on_value=5, off_value=-1)
+        y = layers['fully_connected'](
+            tf.constant(IMAGES),
+            4,
+            None,
+            weights_initializer=None,
+            biases_initializer=tf.ones_initializer,
+            variables_collections={'biases': ['own']},
+            trainable=False,
+            scope='dense',
+        )
+        layers['fully_connected'](
+            tf.constant(IMAGES), 4, reuse=True, scope='dense', variables_collections=['own', 'all']
+        )
+        assert tf.trainable_variables() == []
+        owners = [[v.op.name for v in tf.get_collection(key)] for key in ('own', 'all')]
+        assert owners == [['dense/biases', 'dense/weights'], ['dense/weights', 'dense/biases']]
+        return layers['flatten'](images), labels, y
+
+    before, (flat, labels, y), _ = _compare(build)
+    np.testing.assert_array_equal(flat, IMAGES.reshape(5, -1))
+    np.testing.assert_array_equal(labels, [[-1, -1, 5], [5, -1, -1]])
+    np.testing.assert_allclose(y, IMAGES @ before['dense/weights'] + before['dense/biases'], 1e-5)
+
+
+@pytest.mark.parametrize(
+    'name, arguments, error',
+    [
+        ('l2_regularizer', {'scale': 1}, 'scale cannot be an integer'),
+        ('l1_regularizer', {'scale': -0.5}, 'Setting a scale less than 0'),
+        ('xavier_initializer', {'dtype': tf.int32}, 'non-floating point type'),
+        ('variance_scaling_initializer', {'mode': 'FAN'}, 'Unknown mode'),
+        ('max_pool2d', {'kernel_size': 2, 'data_format': 'CHWN'}, 'data_format'),
+        ('conv2d', {'num_outputs': 2, 'kernel_size': 2, 'data_format': 'CHWN'}, 'data_format'),
+        ('conv2d', {'num_outputs': 2, 'kernel_size': 2, 'padding': 'FULL'}, 'padding'),
+        ('fully_connected', {'num_outputs': 2.0}, 'num_outputs'),
+        ('batch_norm', {'data_format': 'CHWN'}, 'data_format'),
+        ('batch_norm', {'renorm': True, 'updates_collections': None}, 'renorm'),
+        ('batch_norm', {'renorm': True, 'renorm_clipping': {'max': 1}}, 'renorm_clipping'),
+    ],
+)
+def test_errors_name_the_argument(name, arguments, error):
+    inputs = [tf.ones([2, 3, 3, 1])] if 'izer' not in name else []
+    for modules in IMPLEMENTATIONS:
+        with pytest.raises((TypeError, ValueError), match=error):
+            modules['contrib.layers'][name](*inputs, **arguments)
+
+
+@pytest.mark.parametrize('name', ['adjustment', 'param_regularizers'])
+def test_arguments_that_version_1_15_ignored_are_errors(name):
+    value = {'adjustment': lambda shape: (2, 1), 'param_regularizers': {'beta': tf.nn.l2_loss}}
+    with pytest.raises(ValueError, match=name):
+        contrib._LAYERS['batch_norm'](
+            tf.ones([2, 3]), fused=False, updates_collections=None, **{name: value[name]}
+        )
+
+
+def test_a_scale_of_zero_and_softmax_of_unknown_classes():
+    for modules in IMPLEMENTATIONS:
+        layers = modules['contrib.layers']
+        assert layers['l2_regularizer'](0.0)(None) is None
+        with tf.Graph().as_default():
+            tf.get_variable('w', [2], regularizer=layers['l1_regularizer'](0.0))
+            assert tf.losses.get_regularization_losses() == []
+            with pytest.raises(ValueError):
+                layers['softmax'](tf.placeholder(tf.float32, [2, None]))
+
+
+def test_weights_of_the_batch_and_parts_of_variables():
+    """A moving mean has no parts, because its update needs the whole variable."""
+    shares = np.array([1, 0, 2, 1, 0.5], np.float32)
+
+    def build(modules):
+        batch_norm = modules['contrib.layers']['batch_norm']
+        with tf.variable_scope('', partitioner=tf.fixed_size_partitioner(3)):
+            y = batch_norm(
+                tf.constant(IMAGES),
+                0.5,
+                batch_weights=tf.constant(shares),
+                updates_collections='own',
+                variables_collections=['parts'],
+            )
+        assert len(tf.get_collection('parts')) == 5
+        assert tf.get_collection(tf.GraphKeys.UPDATE_OPS) == []
+        return y, tf.group(*tf.get_collection('own'))
+
+    with tf.Graph().as_default():
+        build(IMPLEMENTATIONS[0])
+        assert [variable.shape.as_list() for variable in tf.global_variables()] == 3 * [[1]] + (
+            2 * [[3]]
+        )
+
+    def build_whole(modules):
+        return modules['contrib.layers']['batch_norm'](
+            tf.constant(IMAGES), 0.5, batch_weights=tf.constant(shares), updates_collections=None
+        )
+
+    before, y, after = _compare(build_whole)
+    rows = IMAGES.reshape(5, -1, 3)
+    mean = np.average(rows.mean(1), 0, shares)
+    variance = np.average(((rows - mean) ** 2).mean(1), 0, shares)
+    expected = (IMAGES - mean) / np.sqrt(variance + 0.001) + before['BatchNorm/beta']
+    np.testing.assert_allclose(y, expected, 1e-4, 1e-4)
+    moved = (before['BatchNorm/moving_mean'] + mean) / 2
+    np.testing.assert_allclose(after['BatchNorm/moving_mean'], moved, 1e-5)
+
+
+@pytest.mark.skipif(hasattr(tensorflow, 'contrib'), reason='TensorFlow 1.15 has contrib')
+def test_the_layers_of_all_modules_are_those_of_slim(tmp_path, monkeypatch):
+    """Only those can have an arg_scope."""
+    sources = {
+        '__init__.py': '',
+        'nets.py': '',
+        'layers/__init__.py': 'from tf_slim.layers.layers import *\nfrom tf_slim.layers import utils',
+        'layers/layers.py': f'globals().update({{name: object() for name in {list(contrib._LAYERS)}}})',
+        'layers/utils.py': '',
+    }
+    (tmp_path / 'tf_slim' / 'layers').mkdir(parents=True)
+    for name, source in sources.items():
+        (tmp_path / 'tf_slim' / name).write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = set(sys.modules)
+    try:
+        layers = contrib.install().layers
+        slim = sys.modules['tf_slim'].layers
+        path = 'tensorflow.contrib.layers.python.layers'
+        for module in (layers, sys.modules[path], sys.modules[path + '.layers']):
+            assert all(getattr(module, name) is getattr(slim, name) for name in contrib._LAYERS)
+        assert layers.python.layers.layers is sys.modules[path + '.layers'] is slim.layers
+        assert layers.python.layers.utils is sys.modules[path + '.utils'] is slim.utils
+    finally:
+        for name in set(sys.modules) - before:
+            del sys.modules[name]
