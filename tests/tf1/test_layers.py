@@ -1,7 +1,5 @@
 """Layers, losses and cells of TensorFlow 1 against NumPy, on 1.15 also against the original."""
 
-import sys
-
 import numpy as np
 import pytest
 import tensorflow
@@ -431,7 +429,7 @@ def test_errors_name_the_argument(name, arguments, error):
 def test_arguments_that_version_1_15_ignored_are_errors(name):
     value = {'adjustment': lambda shape: (2, 1), 'param_regularizers': {'beta': tf.nn.l2_loss}}
     with pytest.raises(ValueError, match=name):
-        contrib._LAYERS['batch_norm'](
+        contrib_names.MODULES['contrib.layers']['batch_norm'](
             tf.ones([2, 3]), fused=False, updates_collections=None, **{name: value[name]}
         )
 
@@ -484,31 +482,3 @@ def test_weights_of_the_batch_and_parts_of_variables():
     np.testing.assert_allclose(y, expected, 1e-4, 1e-4)
     moved = (before['BatchNorm/moving_mean'] + mean) / 2
     np.testing.assert_allclose(after['BatchNorm/moving_mean'], moved, 1e-5)
-
-
-@pytest.mark.skipif(hasattr(tensorflow, 'contrib'), reason='TensorFlow 1.15 has contrib')
-def test_the_layers_of_all_modules_are_those_of_slim(tmp_path, monkeypatch):
-    """Only those can have an arg_scope."""
-    sources = {
-        '__init__.py': '',
-        'nets.py': '',
-        'layers/__init__.py': 'from tf_slim.layers.layers import *\nfrom tf_slim.layers import utils',
-        'layers/layers.py': f'globals().update({{name: object() for name in {list(contrib._LAYERS)}}})',
-        'layers/utils.py': '',
-    }
-    (tmp_path / 'tf_slim' / 'layers').mkdir(parents=True)
-    for name, source in sources.items():
-        (tmp_path / 'tf_slim' / name).write_text(source)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    before = set(sys.modules)
-    try:
-        layers = contrib.install().layers
-        slim = sys.modules['tf_slim'].layers
-        path = 'tensorflow.contrib.layers.python.layers'
-        for module in (layers, sys.modules[path], sys.modules[path + '.layers']):
-            assert all(getattr(module, name) is getattr(slim, name) for name in contrib._LAYERS)
-        assert layers.python.layers.layers is sys.modules[path + '.layers'] is slim.layers
-        assert layers.python.layers.utils is sys.modules[path + '.utils'] is slim.utils
-    finally:
-        for name in set(sys.modules) - before:
-            del sys.modules[name]
