@@ -64,4 +64,5 @@ def warn(message):
 def reason(error):
     """Return the cause of an error in one line, without the place in the graph or program."""
     message = getattr(error, 'strerror', None) or getattr(error, 'message', None) or str(error)
-    return _PLACE.sub('', message).strip().split('\n')[0] or type(error).__name__
+    message = _PLACE.sub('', message).strip().partition('Original error:\n')  # of a restore
+    return (message[2] or message[0]).strip().split('\n')[0] or type(error).__name__

@@ -123,6 +123,8 @@ def _find_name_remedy(text, directory):
     similar = difflib.get_close_matches(name, dir(owner), 1, 0.85)
     question = f"did you mean '{similar[0]}'? " if similar else ''
     path = f'{_TENSORFLOW.sub("tf", module)}.{name}'.lstrip('.')
+    if path.startswith('tf.') and tf.__version__ < '2':
+        return question or None
     for pattern, sentence in missing_names.GONE:
         gone = re.match(rf'(?:{pattern})\b', path)
         if gone:
@@ -136,10 +138,7 @@ def _find_name_remedy(text, directory):
     if path.startswith('tf.contrib.'):
         return f'{question}{missing_names.LAST}all of tf.contrib; docs/tf1.md has some remedies'
     if path.startswith('tf.'):
-        return (
-            question + 'docs/tf1.md has remedies for removed names; TensorFlow 1.15 '
-            '(docs/requirements-1.15.txt) may have the name'
-        )
+        return question + 'docs/tf1.md has remedies for removed names'
     if 'No module named' in text or '(unknown location)' in text:
         return _find_module_remedy(path, directory)
     return None

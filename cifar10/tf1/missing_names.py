@@ -142,6 +142,10 @@ GONE = [  # (pattern of the begin of a dotted name, sentence, in which \1 is a g
         r'embeddings|pooling|wrappers|noise|(np|vis|data|generic)_utils)',
         r'import its names from keras.\1',
     ),
+    (
+        r'prettytensor',
+        'its last version does not import with TensorFlow 1.15 and newer: use tf.layers instead',
+    ),
     (r'sklearn\.cross_validation', 'replace it by sklearn.model_selection'),
     (r'sklearn\.externals\.(\w+)', r'write `import \1`'),
     (r'Image', 'this is Python 2: write `from PIL import Image`'),

@@ -34,6 +34,7 @@ _PACKAGES = [  # of the tutorial's modules, over the years
 _ALIASES = {  # name in a program -> module
     **{f'{package}.{name}': name for package in _PACKAGES for name in _TUTORIAL_MODULES},
     'cifar10_input': 'cifar10.tutorial.cifar10_input',
+    'input_data': 'cifar10.tf1.mnist',  # as the tutorial of 2015 imports it
     'tensorflow.examples.tutorials.mnist.input_data': 'cifar10.tf1.mnist',
     'tensorflow.examples.tutorials.mnist.mnist': 'cifar10.tf1.mnist_network',
 }

@@ -22,8 +22,7 @@ _END_OF_QUEUE = (tf.errors.OutOfRangeError, tf.errors.CancelledError)
 _REMEDIES = [  # (pattern of the message, remedy)
     (
         'uninitialized',
-        'run tf.global_variables_initializer() and tf.local_variables_initializer() before '
-        'tf.train.start_queue_runners()',
+        'first run tf.global_variables_initializer() and tf.local_variables_initializer()',
     ),
     ('^~.*; No such file', 'TensorFlow does not expand ~: write os.path.expanduser(...)'),
     ('^[^/~:][^:]*; No such file', 'a relative path starts in the working directory'),

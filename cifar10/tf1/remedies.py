@@ -36,6 +36,7 @@ _PYTHON_2_ERRORS = '|'.join(  # that 2to3 repairs
         r"ifilter|getcwdu|maxint)'",
         r"cannot import name '(url\w+|quote|unquote)' from 'urllib'",
         r"unsupported operand type\(s\) for >>: 'builtin_function_or_method'",
+        r"unsupported operand type\(s\) for .*: 'NoneType' and .* in print *\(",
     ]
 )
 REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
@@ -89,7 +90,8 @@ REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
         'NumPy needs a type for lists of different lengths: write np.array(..., dtype=object)',
     ),
     (
-        r'only 0-dimensional arrays can be converted to Python scalars',
+        r'only 0-dimensional arrays can be converted to Python scalars|'
+        r'%[dif] format: a (real )?number is required, not numpy\.ndarray',
         'NumPy converts no array with axes to a number: write array.item() for its only number',
     ),
     (
@@ -134,6 +136,14 @@ REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
         r"(cannot import name '\w+' from|module) 'scipy[\w.]*'",
         'SciPy has moved or removed this name: see its release notes',
     ),
+    (
+        r"'FigureCanvas\w*' object has no attribute 'set_window_title'",
+        'Matplotlib has moved it: write canvas.manager.set_window_title(...)',
+    ),
+    (
+        r"'Legend' object has no attribute 'draggable'",
+        'Matplotlib has renamed it: write set_draggable(True)',
+    ),
     (r'Cannot download https?://', 'check the network'),
     (
         r'^ValueError: Variable .* already exists, disallowed',
@@ -141,6 +151,10 @@ REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
         'another graph, call tf.reset_default_graph() first',
     ),
     (r'^DuplicateFlagError', 'give one of the two flags another name'),
+    (
+        r'^IllegalFlagValueError: .* found <class .numpy\.',
+        'the default of this flag must be a number of Python: write int(...) or float(...) around it',
+    ),
     (
         r'^(UnrecognizedFlag|IllegalFlagValue)?Error: .*(flag|Flag)',
         '--help may list the flags of the program',
