@@ -61,6 +61,8 @@ def test_other_types(module):
     hparams = module['HParams'](activation=len, schedule=Schedule(1), nothing=None, sizes=(1, 2))
     hparams.set_hparam('activation', max)
     hparams.set_hparam('schedule', Schedule(2))
+    with pytest.raises(ValueError, match='nothing'):
+        hparams.set_hparam('nothing', [1])
     hparams.set_hparam('nothing', 'something')
     hparams.add_hparam('decay.rate', 0.0)
     hparams.parse('sizes=[3],decay.rate=1')

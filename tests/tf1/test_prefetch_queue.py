@@ -45,6 +45,7 @@ def test_a_dict(create):
     found = _dequeue(dequeued, 3)
     assert [values['square'] for values in found] == [0, 1, 4]
     np.testing.assert_array_equal([values['pair'] for values in found], [[0, 1], [1, 1], [2, 1]])
+    assert queue.names == ['pair', 'square']  # the order in all processes that share the queue
     assert queue.queue_ref.op.get_attr('capacity') == 5
     assert queue.queue_ref.op.get_attr('shared_name') == b'shared'
 

@@ -20,7 +20,7 @@ def test_values_are_scaled_to_bytes(shape, axis):
     for found, expected in [
         (scipy_misc.toimage(values), scaled),
         (scipy_misc.toimage(values, cmin=0, cmax=0.5), np.clip(values * 2, 0, 1)),
-        (scipy_misc.toimage(values, 51), scaled / 5),
+        (scipy_misc.toimage(values, 255, 51), 0.2 + scaled * 0.8),
     ]:
         expected = np.moveaxis(np.floor(expected * 255 + 0.5), axis, -1)
         np.testing.assert_array_equal(np.array(found), expected)
