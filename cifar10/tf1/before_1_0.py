@@ -133,6 +133,10 @@ def _has_labels_last(weights, biases=None, inputs=None, labels=None, *rest):
     return tf.is_tensor(labels) and labels.dtype.is_integer  # Inputs are floats.
 
 
+def _has_name_second(logits, name=None, *rest):
+    return isinstance(name, str)
+
+
 def _has_int_at(index):
     return lambda *positional: len(positional) > index and type(positional[index]) is int
 
@@ -164,9 +168,11 @@ _SIGNATURES = [
     (tf.SparseTensorValue, '__new__', 'cls indices values shape=dense_shape', None),
     (tf.image, 'resize_images', _SIZES, _has_height),
     (tf.nn, 'ctc_loss', _CTC, _starts_with_dense),
+    (tf.nn, 'log_softmax', 'logits name', _has_name_second),
     (tf.nn, 'nce_loss', _SAMPLED, _has_labels_last),
     (tf.nn, 'sampled_softmax_loss', _SAMPLED, _has_labels_last),
     (tf.nn, 'sigmoid_cross_entropy_with_logits', 'logits targets=labels name', _always),
+    (tf.nn, 'softmax', 'logits name', _has_name_second),
     (tf.nn, 'softmax_cross_entropy_with_logits', 'logits labels dim name', _always),
     (tf.nn, 'sparse_softmax_cross_entropy_with_logits', 'logits labels name', _always),
     (tf.train, 'batch', 'tensor_list=tensors', None),

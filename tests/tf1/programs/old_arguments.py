@@ -99,6 +99,7 @@ def images_and_losses():
     check(tf.image.saturate_cast(tf.constant([300, -5]), tf.uint8), [255, 0])
     logits, labels = RANDOM.normal(size=[4, 3]), np.eye(3)[[0, 2, 1, 2]]
     log_p = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+    check(tf.nn.softmax(logits, 'probabilities'), np.exp(log_p))
     check(tf.nn.softmax_cross_entropy_with_logits(logits, labels), -(labels * log_p).sum(1))
     check(tf.nn.sparse_softmax_cross_entropy_with_logits(logits, [0, 2, 1, 2]), -(labels * log_p).sum(1))
     entropy = np.log(1 + np.exp(logits)) - labels * logits
