@@ -64,7 +64,7 @@ def find_kinds(names):
             functools.reduce(getattr, name.split('.'), tensorflow)
         except Exception as error:
             remedy = error_hints.find_remedy(error, [], ROOT)
-            if not remedy or 'may have the name' in remedy:
+            if not remedy or 'has remedies for removed names' in remedy:
                 return 'nothing'
             return 'a package' if 'make it available' in remedy else 'a sentence'
         return 'there'
