@@ -123,11 +123,10 @@ def _find_name_remedy(text, directory):
     similar = difflib.get_close_matches(name, dir(owner), 1, 0.85)
     question = f"did you mean '{similar[0]}'? " if similar else ''
     path = f'{_TENSORFLOW.sub("tf", module)}.{name}'.lstrip('.')
-    if path.startswith('tf.') and tf.__version__ < '2':
-        return question or None
+    is_new = tf.__version__ >= '2'
     for pattern, sentence in missing_names.GONE:
         gone = re.match(rf'(?:{pattern})\b', path)
-        if gone:
+        if gone and (is_new or not path.startswith('tf.')):
             return question + gone.expand(sentence)
     if path.startswith('tf.') and name in dir(_find_in_version_2(path)):
         return f'TensorFlow 2 has it: tf.compat.v2{path[len("tf") :]}'
@@ -135,7 +134,7 @@ def _find_name_remedy(text, directory):
         return question + "the tutorial's module has no such name: " + remedies.COPY
     if contrib_slim.has(module, name) and not importlib.util.find_spec('tf_slim'):
         return 'make it available: pip install tf_slim'
-    if path.startswith('tf.contrib.'):
+    if is_new and re.match(r'tf\.contrib\b', path):
         return f'{question}{missing_names.LAST}all of tf.contrib; docs/tf1.md has some remedies'
     if path.startswith('tf.'):
         return question + 'docs/tf1.md has remedies for removed names'

@@ -13,6 +13,8 @@ import os
 import re
 import sys
 
+import tensorflow.compat.v1 as tf
+
 import cifar10
 from cifar10 import errors, tutorial
 from cifar10.tf1 import (  # noqa: F401 (before 'cifar10' is removed)
@@ -39,6 +41,10 @@ _ALIASES = {  # name in a program -> module
     'tensorflow.examples.tutorials.mnist.mnist': 'cifar10.tf1.mnist_network',
 }
 
+# Modules of tf.contrib.keras are also modules of tf.keras; the last group is the rest of the name.
+_CONTRIB_KERAS = re.compile(
+    r'tensorflow\.contrib\.keras(?:\.(?:api|python)(?:\.keras)?)?((?:\.\w+)*)'
+)
 # Module -> function of the imported module that returns pairs of a name and its value.
 _OLD_NAMES = {
     'PIL.Image': lambda module: [('ANTIALIAS', module.LANCZOS)],
@@ -104,6 +110,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Return the spec of a module of this finder; None for any other."""
         if fullname == 'cifar10':
             return self._find_cifar10()
+        keras = _CONTRIB_KERAS.fullmatch(fullname)
+        if keras and tf.__version__ >= '2':
+            return self._second_name(fullname, 'tensorflow.keras' + keras.group(1))
         if fullname in _OLD_NAMES:
             return _find_with_old_names(fullname, path)
         if fullname.partition('.')[0] == 'gym' and find_spec('gymnasium'):

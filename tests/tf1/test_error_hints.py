@@ -42,7 +42,10 @@ def _explain(text, directory):
         ('print "step"', 2, TO_PYTHON_3),
         ('\ntry:\n  x = 1\nexcept ValueError, error:\n  pass', 5, TO_PYTHON_3),
         pytest.param(
-            'import tensorflow.contrib.learn', 2, 'docs/requirements-1.15.txt', marks=only_with_2
+            'import tensorflow\nimport tensorflow.contrib.opt',
+            3,
+            'docs/requirements-1.15.txt',
+            marks=only_with_2,
         ),
         (TF + 'tf.scalar_summary', 3, 'docs/tf1.md'),
         (TF + 'tf.nn.bais_add', 3, "did you mean 'bias_add'? docs/tf1.md"),

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import tensorflow
 
 from cifar10.tf1 import modules
 from tests.helpers import programs
@@ -206,7 +207,7 @@ def test_files_with_the_names_of_modules(tmp_path):
     lines = stdout.splitlines()
     for name in names:
         last = name.rpartition('.')[2]
-        if last in ('cifar10', 'cifar10_input'):
+        if name in ('input_data', last) or last in ('cifar10', 'cifar10_input'):
             assert f'{name} {last} True' in lines
         else:
             assert re.search(f'(?m)^{name} .* False$', stdout)
@@ -311,3 +312,16 @@ def test_errors_with_copies(tmp_path, program, is_told):
     status, _, stderr = _run(tmp_path, files)
     assert status == 1
     assert ('is the cause: --package_modules' in stderr) == is_told, stderr
+
+
+@pytest.mark.skipif(tensorflow.__version__ < '2', reason='1.15 has them')
+def test_modules_of_contrib_keras_are_those_of_keras(tmp_path):
+    (tmp_path / 'program.py').write_text(
+        'from tensorflow.contrib.keras.api.keras.datasets.cifar10 import load_data\n'
+        'from tensorflow.contrib.keras.python.keras import layers\n'
+        'from tensorflow.contrib.keras.layers import Dense\n'
+        'import tensorflow as tf\n'
+        'print(load_data is tf.keras.datasets.cifar10.load_data, Dense is tf.keras.layers.Dense is layers.Dense)\n'
+    )
+    status, stdout, stderr = programs.run('cifar10_run', str(tmp_path / 'program.py'))
+    assert stdout == 'True True\n', stderr
