@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 from cifar10.tf1 import (
     before_1_0,
     contrib_batch_norm,
+    contrib_datasets,
     contrib_functions,
     contrib_hparams,
     contrib_image,
@@ -47,8 +48,13 @@ def _names(module, names):
 
 
 _DATASETS = {
-    '': {},
-    '.base': {'Datasets': mnist.Datasets},
+    '': _names(contrib_datasets, 'load_dataset'),
+    '.base': {
+        'Datasets': mnist.Datasets,
+        **_names(
+            contrib_datasets, 'Dataset load_csv_with_header load_csv_without_header maybe_download'
+        ),
+    },
     '.mnist': _names(
         mnist, 'DataSet dense_to_one_hot extract_images extract_labels load_mnist read_data_sets'
     ),

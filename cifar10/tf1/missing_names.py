@@ -93,6 +93,10 @@ GONE = [  # (pattern of the begin of a dotted name, sentence, in which \1 is a g
         f'Network; {LAST}other names of contrib.eager',
     ),
     (
+        r'tf\.contrib\.learn\.(python\.learn\.)?datasets',
+        f'sklearn.datasets.load_iris() has the irises; {LAST}its other data sets',
+    ),
+    (
         r'tf\.contrib\.learn\.(python\.learn\.)?preprocessing',
         'write tf.keras.preprocessing.text.Tokenizer, and tf.keras.preprocessing.sequence.'
         "pad_sequences(..., padding='post', truncating='post')",

@@ -1,12 +1,14 @@
 """Names of tf.contrib against NumPy, on TensorFlow 1.15 also the originals."""
 
 import functools
+import gzip
 
 import numpy as np
 import pytest
 import tensorflow
 import tensorflow.compat.v1 as tf
 
+from cifar10.errors import UserError
 from cifar10.tf1 import contrib_names
 
 RANDOM = np.random.RandomState(0)
@@ -181,3 +183,27 @@ def test_padded_batches(find):
     batch = find('contrib.data.padded_batch_and_drop_remainder')(2, [None])
     padded = data.apply(batch).make_one_shot_iterator().get_next()
     np.testing.assert_array_equal(_run(padded), [[0], [0]])
+
+
+def test_csv_files_and_labels(find, tmp_path):
+    base = 'contrib.learn.datasets.base.'
+    (tmp_path / 'with').write_text('2,3,a,b\n1.5,2,3,0\n4,5,6,1\n')
+    (tmp_path / 'without').write_text('0,1.5,2,3\n1,4,5,6\n')
+    paths = str(tmp_path / 'with'), str(tmp_path / 'without')
+    load, load_without = find(base + 'load_csv_with_header'), find(base + 'load_csv_without_header')
+    for found in (
+        load(filename=paths[0], target_dtype=np.int32, features_dtype=np.float32),
+        load_without(paths[1], np.int32, np.float32, target_column=0),
+    ):
+        np.testing.assert_array_equal(found.data, np.array([[1.5, 2, 3], [4, 5, 6]], np.float32))
+        assert found.target.tolist() == [0, 1] and found.target.dtype == np.int32
+    labels = tmp_path / 'labels.gz'
+    labels.write_bytes(gzip.compress(b'\0\0\x08\x01\0\0\0\x03\x02\x00\x01'))
+    with open(str(labels), 'rb') as file:
+        found = find('contrib.learn.datasets.mnist.extract_labels')(file, one_hot=True)
+    np.testing.assert_array_equal(found, np.eye(10)[[2, 0, 1]])
+
+
+def test_a_data_set_that_is_gone():
+    with pytest.raises(UserError, match="not 'iris': use sklearn.datasets.load_iris"):
+        _find_ours('contrib.learn.datasets.load_dataset')('iris')

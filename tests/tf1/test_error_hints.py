@@ -330,6 +330,7 @@ def test_2to3_reads_no_notebook(tmp_path):
             'learn.DNNClassifier',
             'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last with these',
         ),
+        ('learn.datasets.load_boston', 'sklearn.datasets.load_iris() has the irises; TensorFlow'),
         ('learn.preprocessing', 'write tf.keras.preprocessing.text.Tokenizer, and tf.keras.'),
         (
             'seq2seq.AttentionWrapper',
