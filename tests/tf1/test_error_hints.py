@@ -358,6 +358,7 @@ def test_names_of_contrib(tmp_path, monkeypatch, name, hint):
     )
 
 
+@only_with_2
 def test_slim_is_not_the_remedy_if_it_is_installed(tmp_path, monkeypatch):
     (tmp_path / 'tf_slim.py').write_text('')
     monkeypatch.syspath_prepend(str(tmp_path))
