@@ -5,7 +5,7 @@ Names, initial values, defaults, results, updates and errors are those of Tensor
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.tf1.private_api import assign_moving_average, layers as tf_layers
+from cifar10.tf1.private_api import InputSpec, assign_moving_average, layers as tf_layers
 
 
 class BatchNormalization(tf_layers.Layer):
@@ -87,10 +87,15 @@ class BatchNormalization(tf_layers.Layer):
         self.virtual_batch_size, self.adjustment = virtual_batch_size, adjustment
         self.fused = fused is not False and not (renorm or self.has_parts or adjustment)
 
+    def compute_output_shape(self, input_shape):
+        """Return the shape of the inputs."""
+        return tf.TensorShape(input_shape)
+
     def build(self, input_shape):
         """Create the variables for inputs of a shape."""
         sizes = self._find_sizes(tf.TensorShape(input_shape))
         rank = len(input_shape)
+        self.input_spec = InputSpec(ndim=rank, axes=dict(sizes))
         self.fused = self.fused and rank == 4 and list(sizes) in ([1], [3])
         shape = list(sizes.values())
         self.axis = list(sizes)

@@ -138,7 +138,11 @@ def _has_name_second(logits, name=None, *rest):
 
 
 def _has_int_at(index):
-    return lambda *positional: len(positional) > index and type(positional[index]) is int
+    def has_int(*positional):
+        # 0 and 1 also stand for False and True.
+        return len(positional) > index and type(positional[index]) is int and positional[index] > 1
+
+    return has_int
 
 
 _SAMPLED = (
@@ -197,7 +201,7 @@ def install():
     for owner, name, arguments, is_old in _SIGNATURES:
         setattr(owner, name, _accepting(getattr(owner, name), arguments, is_old))
     for initializer, create in [(tf.zeros_initializer, tf.zeros), (tf.ones_initializer, tf.ones)]:
-        initializer.__new__ = _creating(create)
+        initializer.__new__ = _creating(initializer, create)
 
 
 def _accepting(function, arguments, is_old):
@@ -217,11 +221,11 @@ def _accepting(function, arguments, is_old):
     return call
 
 
-def _creating(create):
+def _creating(owner, create):
     """Return a `__new__` of an initializer class that makes a tensor if it gets a shape."""
 
     def new(cls, shape=None, *positional, **named):
-        if isinstance(shape, (list, tuple)):
+        if cls is owner and isinstance(shape, (list, tuple)):
             return create(shape, *positional, **named)
         return object.__new__(cls)
 

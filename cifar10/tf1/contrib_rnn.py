@@ -11,11 +11,23 @@ from cifar10.tf1.private_api import rnn_cell
 
 
 def lstm_block_cell(
-    num_units, forget_bias=1.0, *, use_peephole=False, dtype=None, reuse=None, name='lstm_cell'
+    num_units,
+    forget_bias=1.0,
+    cell_clip=None,
+    use_peephole=False,
+    dtype=None,
+    reuse=None,
+    name='lstm_cell',
 ):
     """Return a cell that computes what LSTMBlockCell does, with the same variables."""
     return rnn_cell.LSTMCell(
-        num_units, use_peephole, forget_bias=forget_bias, reuse=reuse, name=name, dtype=dtype
+        num_units,
+        use_peephole,
+        cell_clip,
+        forget_bias=forget_bias,
+        reuse=reuse,
+        name=name,
+        dtype=dtype,
     )
 
 

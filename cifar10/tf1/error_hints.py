@@ -8,6 +8,7 @@ import importlib.util
 import linecache
 import os
 import re
+import shlex
 import sys
 import traceback
 
@@ -15,7 +16,7 @@ from tensorflow.compat import v2 as tensorflow_2
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
-from cifar10.tf1 import contrib_slim, missing_names, remedies
+from cifar10.tf1 import contrib_slim, missing_names, mnist, remedies
 
 _PACKAGE_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), '')
 _MISSING_NAME_PATTERNS = [  # of error messages
@@ -97,7 +98,7 @@ def find_remedy(error, entries, directory):
     text = _one_line(error)
     line = f'{text} in {frame and frame.line}'
     known = [remedy for pattern, remedy in remedies.REMEDIES if re.search(pattern, line)]
-    remedy = known[0] if known else _find_name_remedy(text, directory)
+    remedy = known[0] if known else _find_name_remedy(text, frame and frame.line, directory)
     return _adapt_to_place(remedy, frame and frame.filename)
 
 
@@ -111,7 +112,7 @@ def _one_line(error):
     return f'{type(error).__name__}: {" ".join(str(error).split())}'
 
 
-def _find_name_remedy(text, directory):
+def _find_name_remedy(text, line, directory):
     """Return the remedy for a missing module, or name of TensorFlow or the tutorial, or None."""
     found = next(
         filter(None, (re.search(pattern, text) for pattern in _MISSING_NAME_PATTERNS)), None
@@ -127,19 +128,23 @@ def _find_name_remedy(text, directory):
     for pattern, sentence in missing_names.GONE:
         gone = re.match(rf'(?:{pattern})\b', path)
         if gone and (is_new or not path.startswith('tf.')):
-            return question + gone.expand(sentence)
+            return gone.expand(sentence)
     if path.startswith('tf.') and name in dir(_find_in_version_2(path)):
         return f'TensorFlow 2 has it: tf.compat.v2{path[len("tf") :]}'
     if (getattr(owner, '__file__', None) or '').startswith(_PACKAGE_DIR):
+        if owner.__name__ == mnist.__name__:
+            return (
+                question + 'write `import input_data`, with the file that has it beside the program'
+            )
         return question + "the tutorial's module has no such name: " + remedies.COPY
     if contrib_slim.has(module, name) and not importlib.util.find_spec('tf_slim'):
         return 'make it available: pip install tf_slim'
     if is_new and re.match(r'tf\.contrib\b', path):
-        return f'{question}{missing_names.LAST}all of tf.contrib; docs/tf1.md has some remedies'
+        return f'{question}{missing_names.LAST}tf.contrib; docs/tf1.md has some remedies'
     if path.startswith('tf.'):
         return question + 'docs/tf1.md has remedies for removed names'
     if 'No module named' in text or '(unknown location)' in text:
-        return _find_module_remedy(path, directory)
+        return _find_module_remedy(path, line or '', directory)
     return None
 
 
@@ -151,20 +156,23 @@ def _find_in_version_2(path):
     return owner
 
 
-def _find_module_remedy(path, directory):
-    """Return the remedy for a missing module with a dotted name."""
+def _find_module_remedy(path, line, directory):
+    """Return the remedy for a missing module with a dotted name, in a line of the program."""
     package, _, submodule = path.partition('.')
     spec = importlib.util.find_spec(package) if submodule else None
     places = list(spec.submodule_search_locations or ()) if spec else []
     if places and not is_package(places[0]):
-        return f'put this module into {places[0]}'
+        return f'put this module into {os.path.join(places[0], *path.split(".")[1:-1])}'
+    if spec and spec.origin and is_beside(spec.origin, directory):
+        return f'{spec.origin} is no package: rename it, and put the package beside the program'
     if spec and spec.origin:
         return f'{package} has moved or removed this module: see its release notes'
     if package in missing_names.PACKAGES:
         return 'pip install ' + missing_names.PACKAGES[package]
-    above = missing_names.find_above(directory, package)
+    wanted = re.search(rf'\b{package}(\.\w+)*', line)
+    above = missing_names.find_above(directory, wanted[0] if wanted else package)
     if above:
-        return f'it is in {above}: set PYTHONPATH={above}'
+        return f'it is in {above}: set PYTHONPATH={shlex.quote(above)}'
     return 'put this module beside the program, or install its package with pip'
 
 

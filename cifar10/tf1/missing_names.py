@@ -86,6 +86,11 @@ PACKAGES = {
 }
 LAST = 'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last with '
 GONE = [  # (pattern of the begin of a dotted name, sentence, in which \1 is a group of the pattern)
+    (
+        r'tf\.models\.rnn',
+        'write `from tensorflow.python.ops import rnn, rnn_cell, seq2seq`; put another module of it beside '
+        'the program, and import it without the name of a package',
+    ),
     (r'tf\.(python\.)?estimator', f'TensorFlow has it up to 2.15: {_IN_2_15}'),
     (
         r'tf\.contrib\.eager',
@@ -102,12 +107,12 @@ GONE = [  # (pattern of the begin of a dotted name, sentence, in which \1 is a g
         "pad_sequences(..., padding='post', truncating='post')",
     ),
     (
-        r'tf\.contrib\.(learn|factorization)',
+        r'tf\.contrib\.(learn(?!\.(python\.learn\.)?datasets)|factorization)',
         f'{LAST}these models; tf.estimator has such models with other arguments: {_IN_2_15}',
     ),
     (
         r'tf\.contrib\.seq2seq',
-        f'{LAST}its attention and decoders; tensorflow_addons.seq2seq has them with other '
+        f'{LAST}tf.contrib.seq2seq; tensorflow_addons.seq2seq has attention and decoders with other '
         f'arguments: {_IN_2_15} tensorflow_addons',
     ),
     (
@@ -163,11 +168,12 @@ def find_above(directory, name):
 
     Args:
       directory: of the program, an absolute path.
-      name: of the module; a package has Python files, or its subdirectories have.
+      name: dotted, of the module; a package has Python files, or its subdirectories have.
     """
-    for parent in pathlib.Path(directory).parents:
-        place = os.path.join(str(parent), name)
+    package, *rest = name.split('.')
+    for parent in list(pathlib.Path(directory).parents)[:-1]:  # without the root, which has `lib`
+        place = os.path.join(str(parent), package, *rest)
         files = [glob.escape(place) + end for end in ('.py', '/*.py', '/*/*.py')]
-        if place != directory and any(map(glob.glob, files)):
+        if os.path.join(str(parent), package) != directory and any(map(glob.glob, files)):
             return str(parent)
     return None

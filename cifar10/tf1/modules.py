@@ -201,7 +201,7 @@ def _find_program_package(directory, name):
     Return None for a package that is elsewhere, or if no file in the directory imports only modules
     of the directory from it.
     """
-    if name in missing_names.PACKAGES or missing_names.find_above(directory, name):
+    if name in missing_names.PACKAGES:
         return None
     imports = re.compile(
         rf'(?m)^\s*(?:from {name} import\s*(\([\w,\s]*|[\w, ]*)|(?:from|import) {name}\.(\w+))'
@@ -212,7 +212,10 @@ def _find_program_package(directory, name):
         with open(source, encoding='utf-8', errors='replace') as file:
             found = ','.join(map(''.join, imports.findall(file.read())))
         modules = re.findall(r'(?:^|[,(])\s*(\w+)', found)  # without `as` and what follows
-        if modules and all(PathFinder.find_spec(module, [directory]) for module in modules):
+        is_here = modules and all(PathFinder.find_spec(module, [directory]) for module in modules)
+        if is_here and not any(
+            missing_names.find_above(directory, f'{name}.{module}') for module in modules
+        ):
             spec = ModuleSpec(name, None, is_package=True)
             spec.submodule_search_locations.append(directory)
             return spec

@@ -14,7 +14,9 @@ MISSING = {  # removed in NumPy 1.18 to 2.5
         'NaN': np.nan,
         'PINF': np.inf,
         'alltrue': np.all,
-        'asfarray': lambda a, dtype=np.float64: np.asarray(a, dtype),
+        'asfarray': lambda a, dtype=np.float64: np.asarray(
+            a, dtype if np.issubdtype(dtype, np.inexact) else np.float64
+        ),
         'asscalar': lambda a: a.item(),
         'bool8': np.bool_,
         'complex': complex,
@@ -62,7 +64,7 @@ def accept_removed_arguments():
 
     @functools.wraps(set_options)
     def set_printoptions(precision=None, threshold=None, *positional, **named):
-        if threshold is not None and np.isnan(threshold):
+        if threshold is not None and threshold != threshold:  # NaN
             threshold = sys.maxsize  # NumPy before 1.16 printed all values.
         set_options(precision, threshold, *positional, **named)
 

@@ -2,6 +2,7 @@
 
 from cifar10.system.private_api import load
 
+InputSpec = load('layers.base.InputSpec')
 array_ops = load('ops.array_ops')
 assign_moving_average = load('training.moving_averages.assign_moving_average')
 backprop = load('eager.backprop')

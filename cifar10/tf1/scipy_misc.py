@@ -10,10 +10,15 @@ def bytescale(arr, cmin=None, cmax=None, high=255, low=0):
     """Return an array as uint8, scaled from [cmin, cmax] to [low, high], or unchanged if uint8.
 
     None means the minimum or the maximum of the array.
+
+    Raises:
+      ValueError: the limits are not in order, or not in [0, 255].
     """
     if arr.dtype == np.uint8:
         return arr
     cmin, cmax = arr.min() if cmin is None else cmin, arr.max() if cmax is None else cmax
+    if not (0 <= low <= high <= 255 and cmin <= cmax):
+        raise ValueError('bytescale needs cmin <= cmax and 0 <= low <= high <= 255')
     scaled = (arr - cmin) * ((high - low) / float(cmax - cmin or 1)) + low
     return (np.clip(scaled, low, high) + 0.5).astype(np.uint8)
 

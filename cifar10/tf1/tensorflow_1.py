@@ -36,6 +36,7 @@ from cifar10.tf1 import (
     versions,
 )
 from cifar10.tf1.private_api import (
+    InputSpec,
     array_ops,
     client,
     control_flow_ops,
@@ -213,6 +214,7 @@ def _show_layers():
         sys.modules[package + 'nn.rnn_cell'] = rnn_cell
     hidden, tf.layers = tf.layers, types.ModuleType('tensorflow.layers')
     vars(tf.layers).update(vars(tf_layers), __getattr__=lambda name: getattr(hidden, name))
+    tf.layers.InputSpec = InputSpec
     for name in ('BatchNormalization', 'batch_normalization'):
         for owner in (tf.layers, normalization):
             setattr(owner, name, getattr(batch_normalization, name))

@@ -13,9 +13,7 @@ from cifar10.errors import UserError
 from cifar10.tf1 import error_hints
 
 TO_PYTHON_3 = 'convert the program with 2to3'
-LAST = (
-    'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last with all of tf.contrib; docs/tf1.md'
-)
+LAST = 'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last with tf.contrib; docs/tf1.md'
 IN_SLIM = 'make it available: pip install tf_slim'
 TF = 'import tensorflow.compat.v1 as tf\n'
 INPUT = 'import cifar10.tutorial.cifar10_input as c\n'
@@ -423,7 +421,7 @@ def test_missing_modules(tmp_path, module, remedy):
         ),
         (
             'tensorflow.models.rnn',
-            'put its module beside the program, and import it without the name',
+            'write `from tensorflow.python.ops import rnn, rnn_cell, seq2seq`',
         ),
     ],
 )

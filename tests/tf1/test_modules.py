@@ -325,3 +325,54 @@ def test_modules_of_contrib_keras_are_those_of_keras(tmp_path):
     )
     status, stdout, stderr = programs.run('cifar10_run', str(tmp_path / 'program.py'))
     assert stdout == 'True True\n', stderr
+
+
+def test_the_directory_of_the_program_as_a_package_that_others_have_too(tmp_path):
+    """Only a directory above that has the module is the package."""
+    program = 'from {0}.ops import number\nprint(number)\n'
+    for name, above in [('lib', {}), ('gan', {'gan/readme.py': ''})]:
+        files = {'new/program.py': program.format(name), 'new/ops.py': 'number = 7', **above}
+        for path, text in files.items():
+            (tmp_path / path).parent.mkdir(exist_ok=True)
+            (tmp_path / path).write_text(text)
+        status, stdout, stderr = programs.run('cifar10_run', str(tmp_path / 'new' / 'program.py'))
+        assert (status, stdout) == (0, '7\n'), stderr
+    (tmp_path / 'gan' / 'ops.py').write_text('number = 8')
+    status, _, stderr = programs.run('cifar10_run', str(tmp_path / 'new' / 'program.py'))
+    assert f'it is in {tmp_path}: set PYTHONPATH={tmp_path}' in stderr
+    status, stdout, stderr = programs.run(
+        'cifar10_run', str(tmp_path / 'new' / 'program.py'), PYTHONPATH=str(tmp_path)
+    )
+    assert stdout == '8\n', stderr
+
+
+@pytest.mark.parametrize(
+    'files, hint',
+    [
+        (
+            {'program.py': 'import layers.conv', 'layers.py': ''},
+            'layers.py is no package: rename it',
+        ),
+        (
+            {
+                'program.py': 'import mylib.sub.deep',
+                'mylib/__init__.py': '',
+                'mylib/sub/__init__.py': '',
+            },
+            'put this module into {directory}/mylib/sub',
+        ),
+        pytest.param(
+            {
+                'program.py': 'from tensorflow.examples.tutorials.mnist import input_data\ninput_data.nix'
+            },
+            'write `import input_data`, with the file that has it',
+            marks=pytest.mark.skipif(tensorflow.__version__ < '2', reason='1.15 has it'),
+        ),
+    ],
+)
+def test_where_a_module_belongs(tmp_path, files, hint):
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    _, _, stderr = programs.run('cifar10_run', str(tmp_path / 'program.py'))
+    assert hint.format(directory=tmp_path) in stderr.splitlines()[-1]

@@ -117,3 +117,11 @@ def test_only_missing_functions_are_added(tmp_path, monkeypatch):
     misc = importlib.import_module('scipy.misc')
     assert (misc.imread('x'), misc.face(), misc.__file__) == ('of SciPy', 'a raccoon', str(path))
     assert misc.imresize(np.zeros([6, 4], np.uint8), 50).shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    'limits', [{'high': 256}, {'low': -1}, {'high': 3, 'low': 4}, {'cmin': 3, 'cmax': 0}]
+)
+def test_limits_in_the_wrong_order_or_too_large(limits):
+    with pytest.raises(ValueError, match='bytescale needs'):
+        scipy_misc.bytescale(np.arange(4.0), **limits)

@@ -180,6 +180,9 @@ for arguments in ({'concat_dim': 0, 'values': [[1]], 'nonsense': 1}, {'values': 
     raise AssertionError(arguments)
 assert issubclass(tf.train.SyncReplicasOptimizerV2, tf.train.Optimizer) and tf.train.SummaryWriterCache.get
 assert tf.nn.state_saving_rnn
+# These calls mean the same as in 1.15.
+assert tf.nn.rnn_cell.BasicLSTMCell(3, 1.0, 0).state_size == 6
+assert tf.nn.rnn_cell.LSTMCell(3, 1)._use_peepholes
 with tf.Session() as sess:
     sess.run(tf.global_variables_initializer())
     for number, (found, (_, expected)) in enumerate(zip(sess.run([tensor for tensor, _ in CASES]), CASES)):
