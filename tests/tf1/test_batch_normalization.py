@@ -131,12 +131,12 @@ def test_results_and_updates(settings, training):
     np.testing.assert_allclose(outputs, expected, 1e-4, 1e-4)
     assert sorted(after) == sorted(expected_after)
     for name, value in after.items():
-        np.testing.assert_allclose(value.ravel(), expected_after[name].ravel(), 1e-5, 1e-5)
+        np.testing.assert_allclose(value.ravel(), expected_after[name].ravel(), 1e-4, 1e-5)
     for other in results[1:]:
-        np.testing.assert_allclose(outputs, other[0], 1e-5, 1e-5)
+        np.testing.assert_allclose(outputs, other[0], 1e-4, 1e-5)
         np.testing.assert_allclose(gradient, other[3], 1e-4, 1e-4)
         for name, value in other[2].items():
-            np.testing.assert_allclose(after[name], value, 1e-6, 1e-6)
+            np.testing.assert_allclose(after[name], value, 1e-5, 1e-5)
 
 
 @pytest.mark.parametrize('shape, axis', [((60, 6), -1), ((20, 6, 3), 1), ((20, 6, 3), [1, 2])])
@@ -147,7 +147,7 @@ def test_other_ranks(shape, axis):
         expected, expected_after = _expect(inputs, before, axis)
         np.testing.assert_allclose(outputs, expected, 1e-4, 1e-4)
         for name, value in after.items():
-            np.testing.assert_allclose(value.ravel(), expected_after[name].ravel(), 1e-5)
+            np.testing.assert_allclose(value.ravel(), expected_after[name].ravel(), 1e-4, 1e-5)
 
 
 def test_names_are_those_that_version_1_15_printed():
