@@ -16,7 +16,7 @@ from tensorflow.compat import v2 as tensorflow_2
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
-from cifar10.tf1 import contrib_slim, missing_names, mnist, remedies
+from cifar10.tf1 import contrib_slim, missing_names, remedies
 
 _PACKAGE_DIR = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), '')
 _MISSING_NAME_PATTERNS = [  # of error messages
@@ -132,7 +132,7 @@ def _find_name_remedy(text, line, directory):
     if path.startswith('tf.') and name in dir(_find_in_version_2(path)):
         return f'TensorFlow 2 has it: tf.compat.v2{path[len("tf") :]}'
     if (getattr(owner, '__file__', None) or '').startswith(_PACKAGE_DIR):
-        if owner.__name__ == mnist.__name__:
+        if owner.__name__ == 'cifar10.tf1.mnist':
             return (
                 question + 'write `import input_data`, with the file that has it beside the program'
             )

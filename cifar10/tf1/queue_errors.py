@@ -22,7 +22,7 @@ _END_OF_QUEUE = (tf.errors.OutOfRangeError, tf.errors.CancelledError)
 _REMEDIES = [  # (pattern of the message, remedy)
     (
         'uninitialized',
-        'first run tf.global_variables_initializer() and tf.local_variables_initializer()',
+        'run tf.global_variables_initializer() and tf.local_variables_initializer() first',
     ),
     ('^~.*; No such file', 'TensorFlow does not expand ~: write os.path.expanduser(...)'),
     ('^[^/~:][^:]*; No such file', 'a relative path starts in the working directory'),

@@ -52,7 +52,7 @@ MISTAKES = {  # the last line of the program that counts, and the line that is p
         INPUT.replace("'records.bin'", "'records.bin', 2") + 'value.set_shape([4])\n',
         'return reader.read(',
         r'FailedPreconditionError: Attempting to use uninitialized value \S+/epochs; run '
-        r'tf\.global_variables_initializer\(\) and tf\.local_variables_initializer\(\) before ',
+        r'tf\.global_variables_initializer\(\) and tf\.local_variables_initializer\(\) first',
     ),
 }
 BATCH = """
