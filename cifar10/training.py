@@ -201,11 +201,8 @@ def set_seed(settings, first_step, worker_index=0):
 
 
 def is_complete(job, run):
-    """Return True, after a line, if a Run has saved the last step of its Job."""
-    if run.saved_step < job.run_length.last_step:
-        return False
-    print(f'Nothing to do: the run ends at step {job.run_length.last_step}')
-    return True
+    """Return True if a Run has saved the last step of its Job."""
+    return run.saved_step >= job.run_length.last_step
 
 
 @contextlib.contextmanager

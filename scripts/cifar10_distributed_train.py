@@ -150,7 +150,7 @@ def work(cluster, task, timeouts):
         return not FLAGS.fresh and checkpoint.has_ended(FLAGS.train_dir, job.run_length.last_step)
 
     if has_ended():
-        print(f'Nothing to do: the run ends at step {job.run_length.last_step}')
+        print(training_job.nothing_to_do(job))
         return
     target = server.start(cluster, task, job.session_config)
     watchdog = server.Watchdog(cluster, task, timeouts, has_ended, cluster_flags.address_hint())

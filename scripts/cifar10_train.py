@@ -36,7 +36,7 @@ def train(job, run):
     """
     (device,) = job.devices
     hparams, settings, run_length = job.hparams, job.settings, job.run_length
-    if training.is_complete(job, run):  # It prints 'Nothing to do'.
+    if training.is_complete(job, run):
         return
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(settings, run.saved_step)

@@ -71,8 +71,8 @@ def test_a_new_hyperparameter(tmp_path, data_dir):
         'cifar10_train', *arguments, '--clip_norm=1', checkout=checkout
     )
     assert status == 0, stderr
-    assert 'Recipe: classic; differences from classic: clip_norm 1.0 (classic: inf)' in PAGE
-    assert 'clip_norm 1.0 (classic: inf)' in stdout
+    assert 'Recipe: classic, as in the books; changed: clip_norm 1.0 instead of inf' in PAGE
+    assert 'clip_norm 1.0 instead of inf' in stdout
     status, stdout, stderr = programs.run(
         'cifar10_train', *arguments, '--clip_norm=0', checkout=checkout
     )

@@ -12,12 +12,12 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import model, optimizer, placement
 from cifar10.cli import data_flags, program, training_flags
-from cifar10.config import CLASSIC, DEPTH, IMAGE_SIZE
+from cifar10.config import CLASSIC, DEPTH, HPARAMS, IMAGE_SIZE, RECIPES
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, initial_weights, run, run_record
 from cifar10.system import machine
-from cifar10.training import Job
+from cifar10.training import Job, is_complete
 
 FLAGS = flags.FLAGS
 
@@ -104,7 +104,7 @@ def check_division(num_devices, devices_per_tower):
 
 @contextlib.contextmanager
 def start_run(job, cluster_line=None):
-    """Yield the Run of a Job in --train_dir; print its notes and the plan.
+    """Yield the Run of a Job in --train_dir; print its notes, and the plan or that it is complete.
 
     Raises:
       UserError: see run.open_run.
@@ -120,8 +120,21 @@ def start_run(job, cluster_line=None):
             weights_line = _use_initial_weights(opened)
         for note in opened.notes:
             print(note)
-        opened.plan = print_plan(job, opened.saved_step, cluster_line, weights_line)
+        if is_complete(job, opened):
+            print(nothing_to_do(job))
+        else:
+            opened.plan = print_plan(job, opened.saved_step, cluster_line, weights_line)
         yield opened
+
+
+def nothing_to_do(job):
+    """Return the line about a complete run."""
+    last_step = job.run_length.last_step
+    flag = '--max_steps' if job.settings.max_steps == last_step else '--epochs'
+    return (
+        f'Nothing to do: the run in {FLAGS.train_dir} ends at step {last_step}; '
+        f'a larger {flag} extends it, --fresh starts a new one'
+    )
 
 
 def _initial_weights(job):
@@ -217,21 +230,20 @@ def _placement(job, is_single_process):
 
 
 def _recipe(hparams):
-    """Return the recipe and its differences from the classic recipe."""
-    differences = []
-    for name, classic in dataclasses.asdict(CLASSIC).items():
-        value = getattr(hparams, name)
-        if name == 'recipe' or not hparams.has_effect(name):
+    """Return the recipe and the hyperparameters that differ from it."""
+    recipe = RECIPES[hparams.recipe]
+    changes = []
+    for name in HPARAMS:
+        value, usual = getattr(hparams, name), getattr(recipe, name)
+        if not hparams.has_effect(name):
             continue
-        if not CLASSIC.has_effect(name):
-            differences.append(f'{name} {value} (not in classic)')
-        elif value != classic:
-            differences.append(f'{name} {value} (classic: {classic})')
-    return hparams.recipe + (
-        '; differences from classic: ' + ', '.join(differences)
-        if differences
-        else ', with the hyperparameters of the books'
-    )
+        if not recipe.has_effect(name):
+            changes.append(f'{name} {value}')
+        elif value != usual:
+            changes.append(f'{name} {value} instead of {usual}')
+    about = 'as in the books' if recipe == CLASSIC else 'see docs/recipes.md'
+    changed = f'; changed: {", ".join(changes)}' if changes else ''
+    return f'{hparams.recipe}, {about}{changed}'
 
 
 def _learning_rate(run_length, hparams):

@@ -56,7 +56,7 @@ def test_the_whole_plan(large, capsys):
         'Threads: intra-op 1, inter-op 2, input pipeline 2',
         'Batch: 128 examples per tower (sub-batches: 2), 256 examples per step, 2 times the batch of the recipe',
         'Epoch: 50000 examples, 195.3 steps',
-        'Recipe: classic, with the hyperparameters of the books',
+        'Recipe: classic, as in the books',
         'Products of the hidden layers: float32 (--compute_dtype=float32)',
         'Learning rate: 0.1, multiplied by 0.1 every 350 epochs (68360 steps) (--lr_scaling=none)',
         'End: step 1000000, epoch 5120.0',
@@ -134,13 +134,12 @@ def test_how_a_recipe_differs(data_dir, capsys):
     def told(hparams):
         return _plan(capsys, Job(dataset.read(data_dir), hparams))['Recipe']
 
-    assert told(dataclasses.replace(BEST, optimizer='momentum')) == (
-        'best; differences from classic: optimizer momentum (classic: gradient_descent), '
-        'schedule linear (classic: staircase), initial_learning_rate 0.05 (classic: 0.1), '
-        'momentum 0.9 (not in classic), warmup_epochs 5.0 (not in classic), '
-        'epochs 100.0 (classic: inf), fc_weight_decay 0.0 (classic: 0.004), '
-        'label_smoothing 0.1 (classic: 0.0), moving_average_fraction 0.02 (classic: 0.0), '
-        'contrast 0.0 (classic: 0.8)'
+    assert told(BEST) == 'best, see docs/recipes.md'
+    assert told(dataclasses.replace(BEST, optimizer='momentum', epochs=7.0)) == (
+        'best, see docs/recipes.md; changed: optimizer momentum instead of muon, epochs 7.0 instead of 100.0'
+    )
+    assert told(dataclasses.replace(CLASSIC, optimizer='momentum')) == (
+        'classic, as in the books; changed: optimizer momentum instead of gradient_descent, momentum 0.9'
     )
 
 

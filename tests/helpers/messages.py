@@ -41,9 +41,9 @@ def resuming(train_dir, step):
     return f'Resuming from {train_dir}/model.ckpt-{step}, step {step}\n'
 
 
-def nothing_to_do(step):
+def nothing_to_do(train_dir, step, flag='--max_steps'):
     """Return the line of a complete run."""
-    return f'Nothing to do: the run ends at step {step}\n'
+    return f'Nothing to do: the run in {train_dir} ends at step {step}; a larger {flag} extends it, --fresh starts a new one\n'
 
 
 def raises(pattern):

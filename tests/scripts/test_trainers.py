@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
+from cifar10 import placement
 from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
@@ -258,6 +259,12 @@ def test_train_resume_evaluate(tmp_path, data_dir):
     )
     assert precision in stdout
     assert 'train has ended: its last checkpoint is evaluated\nclass ' in stdout
+    assert programs.succeed('cifar10_multi_gpu_train', *args, '--max_steps=6').endswith(
+        ': using /cpu:0, /cpu:1 ('
+        + placement.GPU_REMEDY
+        + ')\n'
+        + messages.nothing_to_do(train_dir, 6)
+    )
     (correct,) = re.findall(r' \((\d+) of 50, step 6\), 95 % interval ', precision)
     written = events.scalars(tmp_path / 'eval')
     assert (6, 'Precision @ 1', pytest.approx(int(correct) / 50)) in written
