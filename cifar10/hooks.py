@@ -317,6 +317,29 @@ def chrome_trace(metadata):
     return private_api.Timeline(metadata.step_stats).generate_chrome_trace_format()
 
 
+class GraphHook(tf.train.SessionRunHook):
+    """Hook that writes the graph of a training step and of the queue runners for TensorBoard.
+
+    tf.train.CheckpointSaverHook, which is before this hook in the list, writes the whole graph. It
+    also has the operations that initialize, check, summarize and save the variables, each of them
+    connected with each layer, so that TensorBoard would not show the layers as a chain. TensorBoard
+    shows the graph that was written last.
+    """
+
+    def __init__(self, step, summary_writer):
+        """Make the hook of a training.Step and the tf.summary.FileWriter of the saver."""
+        self._fetches = [step.train_op, step.loss]
+        self._writer = summary_writer
+
+    def after_create_session(self, session, coord):
+        """Write the graph."""
+        runners = session.graph.get_collection(tf.GraphKeys.QUEUE_RUNNERS)
+        fetches = self._fetches + sum([runner.enqueue_ops for runner in runners], [])
+        whole = session.graph.as_graph_def(add_shapes=True)
+        shown = tf.graph_util.extract_sub_graph(whole, [getattr(x, 'op', x).name for x in fetches])
+        self._writer.add_event(tf.Event(graph_def=shown.SerializeToString(), wall_time=time.time()))
+
+
 class ProfilerHook(tf.train.SessionRunHook):
     """Hook that traces one step. TensorBoard's Graphs tab has the times, too.
 

@@ -268,8 +268,10 @@ def hooks_and_finish(job, run, step, saver, queue, stop_request):
         summaries,
         # Print log lines. The chief also writes what the summaries of TensorFlow lack.
         hooks.LoggingHook(step, run_length, settings, writer, summaries),
-        # Chief only: save checkpoints, also of the initial weights, and the graph for TensorBoard.
+        # Chief only: save checkpoints, also of the initial weights.
         run and _saver_hook(run, saver, settings),
+        # Chief only: write the graph for TensorBoard.
+        run and hooks.GraphHook(step, writer),
         # Chief only: trace a step.
         run and hooks.ProfilerHook(step, run, settings.profile_step),
         # Chief only: evaluate every `eval_every` steps.

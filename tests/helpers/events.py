@@ -4,7 +4,10 @@ import collections
 import glob
 import os
 
-from tensorboard.backend.event_processing import plugin_event_multiplexer as event_multiplexer
+from tensorboard.backend.event_processing import (
+    event_accumulator,
+    plugin_event_multiplexer as event_multiplexer,
+)
 import tensorflow.compat.v1 as tf
 
 
@@ -50,6 +53,12 @@ def texts(directory):
                 for event in multiplexer.Tensors(run, tag)
             ]
     return found
+
+
+def shown_graph(directory):
+    """Return the names of the operations of the graph that TensorBoard shows."""
+    events = event_accumulator.EventAccumulator(str(directory)).Reload()
+    return [node.name for node in events.Graph().node]
 
 
 def shown_steps(directory):

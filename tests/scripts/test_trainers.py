@@ -72,6 +72,10 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
     assert '_hparams_/session_end_info' in [
         value.tag for event in events.read(tmp_path) for value in event.summary.value
     ]
+    scopes = {name.split('/')[0] for name in events.shown_graph(tmp_path)}
+    step = {'distorted_inputs', 'prefetch_queue', 'conv1', 'local3', 'moving_averages', 'update'}
+    assert step | ({'total_loss'} if len(devices) == 1 else {'average_gradients'}) <= scopes
+    assert not scopes & {'save', 'init', 'report_uninitialized_variables', 'summaries', 'is_finite'}
     written = {tag: value for _, tag, value in events.scalars(tmp_path)}
     # An eighth of 300 examples is 38: 4 * 8 are before the first decay, 3 * 16 after it.
     np.testing.assert_allclose(
