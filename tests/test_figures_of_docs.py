@@ -13,7 +13,10 @@ import pytest
 from tests.helpers import programs
 
 FIGURES = os.path.join(programs.ROOT, 'docs', 'figures')
-NAMES = 'data_flow distributed_modes first_run graph_and_session network operations recipes step_timeline'.split()
+NAMES = (
+    'data_flow distributed_modes first_run graph_and_session network operations partition recipes '
+    'step_timeline'
+).split()
 
 
 def _texts(path):
@@ -46,7 +49,7 @@ def test_the_committed_figures_are_drawn(tmp_path):
 def test_measurements():
     """Each has a header, and its figure has its checksum."""
     paths = glob.glob(os.path.join(FIGURES, 'measurements', '*'))
-    assert len(paths) == 4
+    assert len(paths) == 5
     for path in paths:
         with open(path, 'rb') as opened:
             content = opened.read()

@@ -10,7 +10,15 @@ WIDTH = 900  # of each figure, in pixels; font sizes are in pixels too
 # Colors that color-blind readers can distinguish (Okabe and Ito, 2008).
 BLUE, ORANGE, GREEN, RED = '#0072b2', '#e69f00', '#009e73', '#d55e00'
 SKY, PINK, YELLOW, GREY = '#56b4e9', '#cc79a7', '#f0e442', '#555555'
-DISK, CPU, DEVICE, PROCESS = '#fdf1d8', '#e3edf9', '#dcefe2', '#f6e3ee'
+
+# The meanings of the colors in all diagrams.
+DISK, INPUT, NETWORK, PYTHON = '#fdf1d8', '#e3edf9', '#dcefe2', '#f6e3ee'
+LEGEND = [
+    (DISK, 'files'),
+    (INPUT, 'graph: input, on the CPU'),
+    (NETWORK, 'graph: network and update'),
+    (PYTHON, 'Python: threads, other programs'),
+]
 
 
 def canvas(height):
@@ -47,61 +55,59 @@ def arrow(axes, *points):
     axes.annotate('', points[-1], points[-2], arrowprops=style)
 
 
+def legend(axes, y, colors):
+    """Write the meanings of some colors in one line."""
+    x = 15
+    for color, label in LEGEND:
+        if color in colors:
+            box(axes, (x, y, 16, 16), color, '')
+            text(axes, x + 24, y + 8, label, fontsize=12, ha='left')
+            x += 56 + 6.4 * len(label)
+
+
 def data_flow():
     """Draw the data flow of training, from the files to TensorBoard."""
-    axes = canvas(480)
-    box(axes, (15, 30, 120, 60), DISK, 'files', 'data_batch_*.bin')
-    box(axes, (175, 30, 140, 60), CPU, 'shuffle queue', 'examples')
-    box(axes, (355, 30, 140, 60), CPU, 'distortions', 'crop, flip, contrast')
-    box(axes, (535, 30, 140, 60), CPU, 'prefetch queue', 'batches')
+    axes = canvas(500)
+    box(axes, (15, 20, 120, 60), DISK, 'files', 'data_batch_*.bin')
+    box(axes, (175, 20, 140, 60), INPUT, 'shuffle queue', 'examples')
+    box(axes, (355, 20, 140, 60), INPUT, 'distortions', 'crop, flip, contrast')
+    box(axes, (535, 20, 140, 60), INPUT, 'prefetch queue', 'batches')
+    box(axes, (345, 104, 160, 44), PYTHON, 'queue runners', 'threads: fill the queues')
+    arrow(axes, (345, 126), (245, 126), (245, 80))
+    arrow(axes, (505, 126), (605, 126), (605, 80))
     for x in (135, 315, 495):
-        arrow(axes, (x, 60), (x + 40, 60))
+        arrow(axes, (x, 50), (x + 40, 50))
     axes.add_patch(patches.Rectangle((715, 4), 180, 162, fc='none', ec=GREY, lw=1, ls='--'))
     for i, y in enumerate((10, 62, 114)):
-        box(axes, (725, y, 160, 44), DEVICE, f'tower_{i} on GPU {i}' if i < 2 else 'tower_2 …')
-        arrow(axes, (675, 50 + 8 * i), (725, y + 22))
-    text(axes, 815, 191, 'gradients of all', fontsize=11.5, ha='left')
-    arrow(axes, (805, 166), (805, 215))
-    box(axes, (725, 215, 160, 60), DEVICE, 'average_gradients', 'waits for all towers')
-    arrow(axes, (725, 245), (675, 245))
-    box(axes, (535, 215, 140, 60), DEVICE, 'update', 'apply_gradients')
-    arrow(axes, (605, 215), (605, 180))
-    box(axes, (535, 130, 140, 50), DEVICE, 'variables', 'shared by all towers')
-    arrow(axes, (675, 158), (715, 158))
-    text(axes, 680, 176, 'weights to all', fontsize=11.5, ha='left')
-    arrow(axes, (535, 155), (245, 155), (245, 215))
-    arrow(axes, (535, 245), (495, 245))
-    box(axes, (355, 215, 140, 60), DEVICE, 'moving averages', 'of the variables')
-    arrow(axes, (355, 245), (315, 245))
-    box(axes, (175, 215, 140, 60), CPU, 'saver', 'variables, averages')
-    arrow(axes, (175, 245), (135, 245))
-    box(axes, (15, 215, 120, 60), DISK, 'checkpoints', 'model.ckpt-1000')
-    arrow(axes, (75, 275), (75, 355), (175, 355))
-    box(
-        axes,
-        (175, 325, 140, 60),
-        PROCESS,
-        'evaluation',
-        'cifar10_eval.py;\nat the end, the trainer',
-    )
-    arrow(axes, (315, 355), (355, 355))
-    box(axes, (355, 325, 140, 60), DISK, 'event files')
-    arrow(axes, (805, 275), (805, 355), (675, 355))
-    text(axes, 815, 320, 'summaries', fontsize=11.5, ha='left')
-    box(axes, (535, 325, 140, 60), CPU, 'summary writer', 'scalars, histograms, …')
-    arrow(axes, (535, 355), (495, 355))
-    arrow(axes, (425, 385), (425, 415))
-    box(axes, (355, 415, 140, 44), PROCESS, 'TensorBoard')
-    legend = [
-        (DISK, 'on disk'),
-        (CPU, 'training process, on the CPU'),
-        (DEVICE, 'training process, on a GPU or CPU device'),
-        (PROCESS, 'another process'),
-    ]
-    for i, (color, label) in enumerate(legend):
-        x, y = (15, 535)[i // 2], 422 + 28 * (i % 2)
-        box(axes, (x, y, 16, 16), color, '')
-        text(axes, x + 26, y + 8, label, fontsize=12, ha='left')
+        box(axes, (725, y, 160, 44), NETWORK, f'tower_{i} on GPU {i}' if i < 2 else 'tower_2 …')
+        arrow(axes, (675, 42 + 8 * i), (725, y + 22))
+    text(axes, 815, 186, 'gradients of all', fontsize=11.5, ha='left')
+    arrow(axes, (805, 166), (805, 235))
+    box(axes, (725, 235, 160, 60), NETWORK, 'average_gradients', 'waits for all towers')
+    arrow(axes, (725, 265), (675, 265))
+    box(axes, (535, 235, 140, 60), NETWORK, 'update', 'apply_gradients')
+    arrow(axes, (605, 235), (605, 205))
+    box(axes, (535, 155, 140, 50), NETWORK, 'variables', 'shared by all towers')
+    arrow(axes, (675, 160), (715, 160))
+    text(axes, 682, 176, 'weights to all', fontsize=11.5, ha='left')
+    arrow(axes, (535, 180), (245, 180), (245, 235))
+    arrow(axes, (535, 265), (495, 265))
+    box(axes, (355, 235, 140, 60), NETWORK, 'moving averages', 'of the variables')
+    arrow(axes, (355, 265), (315, 265))
+    box(axes, (175, 235, 140, 60), PYTHON, 'saver', 'in a hook')
+    arrow(axes, (175, 265), (135, 265))
+    box(axes, (15, 235, 120, 60), DISK, 'checkpoints', 'model.ckpt-1000')
+    arrow(axes, (75, 295), (75, 375), (175, 375))
+    box(axes, (175, 345, 140, 60), PYTHON, 'cifar10_eval.py', 'moving averages')
+    arrow(axes, (315, 375), (355, 375))
+    box(axes, (355, 345, 140, 60), DISK, 'event files')
+    arrow(axes, (805, 295), (805, 375), (675, 375))
+    text(axes, 815, 340, 'summaries', fontsize=11.5, ha='left')
+    box(axes, (535, 345, 140, 60), PYTHON, 'summary writer', 'in a hook')
+    arrow(axes, (535, 375), (495, 375))
+    arrow(axes, (425, 405), (425, 435))
+    box(axes, (355, 435, 140, 32), PYTHON, 'TensorBoard')
+    legend(axes, 476, [DISK, INPUT, NETWORK, PYTHON])
     return axes.figure
 
 
@@ -110,19 +116,19 @@ def network():
     axes = canvas(300)
     rows = [
         [
-            ('images', '24 x 24 x 3', '', DISK),
-            ('conv1', '24 x 24 x 64', '5 x 5 x 3 x 64 + 64\n= 4,864', DEVICE),
-            ('pool1', '12 x 12 x 64', '3 x 3, stride 2', CPU),
-            ('norm1', '12 x 12 x 64', '', CPU),
-            ('conv2', '12 x 12 x 64', '5 x 5 x 64 x 64 + 64\n= 102,464', DEVICE),
-            ('norm2', '12 x 12 x 64', '', CPU),
+            ('images', '24 x 24 x 3', '', INPUT),
+            ('conv1', '24 x 24 x 64', '5 x 5 x 3 x 64 + 64\n= 4,864', NETWORK),
+            ('pool1', '12 x 12 x 64', '3 x 3, stride 2', NETWORK),
+            ('norm1', '12 x 12 x 64', '', NETWORK),
+            ('conv2', '12 x 12 x 64', '5 x 5 x 64 x 64 + 64\n= 102,464', NETWORK),
+            ('norm2', '12 x 12 x 64', '', NETWORK),
         ],
         [
-            ('pool2', '6 x 6 x 64', '3 x 3, stride 2', CPU),
-            ('reshape', '2304', '', CPU),
-            ('local3', '384', '2304 x 384 + 384\n= 885,120', DEVICE),
-            ('local4', '192', '384 x 192 + 192\n= 73,920', DEVICE),
-            ('softmax_linear', '10 logits', '192 x 10 + 10\n= 1,930', DEVICE),
+            ('pool2', '6 x 6 x 64', '3 x 3, stride 2', NETWORK),
+            ('reshape', '2304', '', NETWORK),
+            ('local3', '384', '2304 x 384 + 384\n= 885,120', NETWORK),
+            ('local4', '192', '384 x 192 + 192\n= 73,920', NETWORK),
+            ('softmax_linear', '10 logits', '192 x 10 + 10\n= 1,930', NETWORK),
         ],
     ]
     for row, layers in enumerate(rows):
@@ -135,13 +141,7 @@ def network():
                 arrow(axes, (x - 28, y + 28), (x, y + 28))
     arrow(axes, (880, 48), (890, 48), (890, 140), (8, 140), (8, 198), (20, 198))
     axes.plot([880, 890], [48, 48], color=GREY, lw=1.5)
-    for x, color, label in [
-        (20, DISK, 'input'),
-        (120, DEVICE, 'with weights and biases: 1,068,298 parameters'),
-        (520, CPU, 'without variables'),
-    ]:
-        box(axes, (x, 274, 16, 16), color, '')
-        text(axes, x + 26, 282, label, fontsize=12, ha='left')
+    legend(axes, 274, [INPUT, NETWORK])
     return axes.figure
 
 
@@ -160,21 +160,21 @@ def graph_and_session():
     ]
     for i, (call, operations) in enumerate(calls):
         y = 60 + 48 * i
-        box(axes, (25, y, 165, 36), PROCESS, call)
-        box(axes, (225, y, 155, 36), CPU, operations)
+        box(axes, (25, y, 165, 36), PYTHON, call)
+        box(axes, (225, y, 155, 36), NETWORK if i else INPUT, operations)
         arrow(axes, (190, y + 18), (225, y + 18))
         if i:
             arrow(axes, (302, y - 12), (302, y))
     text(axes, 107, 308, 'Python calls add', fontsize=12)
     text(axes, 302, 308, 'operations to the graph', fontsize=12)
-    box(axes, (430, 75, 170, 60), PROCESS, 'queue runners', 'session.run(enqueue)')
-    box(axes, (430, 185, 170, 60), PROCESS, 'training loop', 'session.run(train_op)')
+    box(axes, (430, 75, 170, 60), PYTHON, 'queue runners', 'session.run(enqueue)')
+    box(axes, (430, 185, 170, 60), PYTHON, 'training loop', 'session.run(train_op)')
     axes.add_patch(patches.Rectangle((660, 44), 225, 232, fc='none', ec=GREY, lw=1, ls='--'))
-    box(axes, (680, 60, 195, 90), CPU, 'queues', 'images, batches')
+    box(axes, (680, 60, 195, 90), INPUT, 'queues', 'images, batches')
     box(
         axes,
         (680, 170, 195, 90),
-        DEVICE,
+        NETWORK,
         'network, update',
         'new values of the\nvariables in each run',
     )
@@ -183,6 +183,41 @@ def graph_and_session():
     arrow(axes, (777, 150), (777, 170))
     text(axes, 515, 285, 'threads of Python', fontsize=12)
     text(axes, 772, 297, 'session', fontsize=15)
+    return axes.figure
+
+
+def partition():
+    """Draw the parts of a small graph on two devices, with their send and receive nodes."""
+    with open(os.path.join(HERE, 'measurements', 'partition.txt')) as opened:
+        rows = [line.split() for line in opened if not line.startswith('# ')]
+    places = {  # of the nodes, from the left: in the order of the data
+        'w': (25, 60),
+        'w/read': (165, 60),
+        'w/read/_0': (305, 60),
+        'y/_3': (305, 150),
+        'update': (165, 150),
+        'w/read/_1': (480, 60),
+        'y': (620, 60),
+        'y/y': (760, 60),
+        'y/_2': (480, 150),
+    }
+    axes = canvas(230)
+    for x, width, device in [(10, 425, 'CPU:0'), (465, 425, 'CPU:1')]:
+        axes.add_patch(patches.Rectangle((x, 10), width, 210, fc='none', ec=GREY, lw=1, ls='--'))
+        text(axes, x + 15, 32, device, ha='left', fontsize=15, weight='bold')
+    shown = [row for row in rows if row[2] in places]
+    for _, operation, name, *_ in shown:
+        box(axes, (*places[name], 115, 50), NETWORK, operation, name)
+    edges = [(source, name) for _, _, name, *inputs in shown for source in inputs]
+    for source, target in edges + [('w/read/_0', 'w/read/_1'), ('y/_2', 'y/_3')]:
+        (x, y), (to_x, _) = places[source], places[target]
+        if (source, target) == ('w', 'update'):
+            arrow(axes, (82, 110), (82, 175), (165, 175))
+        elif (source, target) == ('y', 'y/_2'):
+            arrow(axes, (677, 110), (677, 175), (595, 175))
+        else:
+            forward = x < to_x
+            arrow(axes, (x + 115 * forward, y + 25), (to_x + 115 * (not forward), y + 25))
     return axes.figure
 
 
@@ -203,7 +238,7 @@ def distributed_modes():
         if mode == 'allreduce':
             for worker, (left, top) in enumerate([(15, 75), (290, 75), (152, 195)]):
                 bounds = (x + left, y + top, 130, 54)
-                box(axes, bounds, DEVICE, f'worker {worker}', 'variables, update')
+                box(axes, bounds, NETWORK, f'worker {worker}', 'variables, update')
             arrow(axes, (x + 145, y + 102), (x + 290, y + 102))
             arrow(axes, (x + 355, y + 129), (x + 355, y + 222), (x + 282, y + 222))
             arrow(axes, (x + 152, y + 222), (x + 80, y + 222), (x + 80, y + 129))
@@ -226,10 +261,10 @@ def distributed_modes():
             'async': 'variables:\nupdate per gradient',
             'average': 'weights: differences\naccumulators: average\nshared variables\nqueue: tokens',
         }[mode]
-        box(axes, (x + 266, y + 72, 160, 178), CPU, 'parameter servers', server)
+        box(axes, (x + 266, y + 72, 160, 178), NETWORK, 'parameter servers', server)
         for worker, note in enumerate(notes):
             top = y + 72 + 63 * worker
-            box(axes, (x + 10, top, 155, 52), DEVICE, f'worker {worker}', note)
+            box(axes, (x + 10, top, 155, 52), NETWORK, f'worker {worker}', note)
             arrow(axes, (x + 165, top + 20), (x + 266, top + 20))
             arrow(axes, (x + 266, top + 40), (x + 165, top + 40))
             text(axes, x + 215, top + 11, up, fontsize=12)

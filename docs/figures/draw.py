@@ -29,6 +29,7 @@ from diagrams import (
     first_run,
     graph_and_session,
     network,
+    partition,
     text,
 )
 import matplotlib
@@ -111,9 +112,9 @@ def recipes():
     """Draw the precision of each recipe against the epochs of training."""
     axes = chart(420, left=75)
     styles = {
-        'classic': (BLUE, '-', 'classic'),
-        'fast': (RED, '-', 'fast, three seeds'),
-        'best': (GREEN, '--', 'best'),
+        'classic': ('black', '--', 'classic'),
+        'fast': (GREY, '-', 'fast, five seeds'),
+        'best': ('black', ':', 'best'),
     }
     curves = collections.defaultdict(list)
     for row in measurements('recipes.csv'):
@@ -123,7 +124,7 @@ def recipes():
         precision = statistics.mean(points[-1][1] for points in group)
         label = f'{name}: {precision:.3f} after {group[0][-1][0]:.0f} epochs'
         for i, points in enumerate(group):
-            axes.plot(*zip(*points), color=color, ls=line, lw=2, label='' if i else label)
+            axes.plot(*zip(*points), color=color, ls=line, lw=1.5, label='' if i else label)
             axes.plot(*points[-1], 'o', color=color, ms=6)
     ticks = [2, 5, 10, 20, 50, 100, 200]
     axes.set(xscale='log', xlabel='epochs', ylabel='precision @ 1')
@@ -147,7 +148,7 @@ def operations():
     axes = chart(400, left=150, right=160)
     for lane, name in enumerate(names):
         times = [medians[key] for key in (name, name + ' gradients') if key in medians]
-        colors = [BLUE, ORANGE] if len(times) > 1 else [GREY]
+        colors = [GREY, '#bbbbbb'] if len(times) > 1 else ['black']
         for i, color in enumerate(colors):
             axes.barh(lane, times[i], left=sum(times[:i]), height=0.66, color=color)
         label = ' + '.join(f'{ms:.{2 if ms < 10 else 1}f}' for ms in times) + ' ms'
@@ -157,7 +158,7 @@ def operations():
     axes.set(ylim=(len(names) - 0.4, -0.6), xlabel='milliseconds per step of 128 examples')
     axes.grid(axis='x', alpha=0.3)
     axes.set_axisbelow(True)
-    legend = {'forward': BLUE, 'gradients': ORANGE, 'variables': GREY}
+    legend = {'forward': GREY, 'gradients': '#bbbbbb', 'variables': 'black'}
     handles = [patches.Patch(color=color, label=label) for label, color in legend.items()]
     axes.legend(handles=handles, loc='lower right', frameon=False, fontsize=14)
     return axes.figure
@@ -168,6 +169,7 @@ FIGURES = (
     network,
     graph_and_session,
     step_timeline,
+    partition,
     distributed_modes,
     recipes,
     operations,
