@@ -96,22 +96,15 @@ def confusion_matrix(matrix, class_names):
       matrix: int64 [classes, classes], rows: label, columns: predicted class.
       class_names: in label order.
     """
-    from matplotlib import figure, ticker
+    from matplotlib import figure
 
     num_classes = len(matrix)
     side = min(14, max(4, 0.7 * num_classes))
-    fig = figure.Figure(figsize=(1.2 * side, side))
+    fig = figure.Figure(figsize=(side, side))
     axes = fig.subplots()
     fractions = matrix / np.maximum(1, matrix.sum(1, keepdims=True))
     signs = 2 * np.eye(num_classes) - 1
-    image = axes.imshow(signs * np.sqrt(fractions), 'RdBu', vmin=-1, vmax=1)
-    fig.colorbar(
-        image,
-        ax=axes,
-        shrink=0.6,
-        label='share of the label (blue: right, red: wrong)',
-        format=ticker.FuncFormatter(lambda strength, _: f'{strength**2:.2f}'),
-    )
+    axes.imshow(signs * np.sqrt(fractions), 'RdBu', vmin=-1, vmax=1)
     if num_classes <= _MAX_NUMBERED:
         for (row, column), count in np.ndenumerate(matrix):
             color = 'white' if fractions[row, column] > 0.3 else 'black'

@@ -25,7 +25,7 @@ def _labels(axis):
 def test_confusion_matrix():
     """The square root of the fraction of the row, positive (blue) on the diagonal; the counts."""
     matrix = np.array([[90, 9, 1], [0, 0, 0], [25, 25, 50]])
-    axes, bar = figures.confusion_matrix(matrix, ['cat', 'dog', 'bird']).axes
+    (axes,) = figures.confusion_matrix(matrix, ['cat', 'dog', 'bird']).axes
     (image,) = axes.images
     expected = [[0.9**0.5, -0.3, -0.1], [0, 0, 0], [-0.5, -0.5, 0.5**0.5]]
     np.testing.assert_allclose(image.get_array(), expected)
@@ -36,7 +36,6 @@ def test_confusion_matrix():
     assert [text.get_color() for text in axes.texts[:2]] == ['white', 'black']
     assert _labels(axes.xaxis) == _labels(axes.yaxis) == ['cat', 'dog', 'bird']
     assert axes.get_title() == 'Confusion matrix: 140 of 200 correct'
-    assert bar.yaxis.get_major_formatter()(-0.5) == '0.25'
 
 
 @pytest.mark.parametrize(
