@@ -18,7 +18,7 @@ CONV2_FILTERS = 64
 
 def _weights_and_biases(shape, dtype, stddev, bias):
     """Create truncated normal weights and constant biases, by default on the CPU."""
-    initializer = tf.truncated_normal_initializer(stddev=stddev, dtype=dtype)
+    initializer = tf.truncated_normal_initializer(stddev=stddev)
     with tf.device('/cpu:0'):
         weights = tf.get_variable('weights', shape, dtype, initializer)
         return weights, tf.get_variable('biases', shape[-1:], dtype, tf.constant_initializer(bias))
