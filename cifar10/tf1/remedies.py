@@ -137,6 +137,10 @@ REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
         'SciPy has moved or removed this name: see its release notes',
     ),
     (
+        r"got an unexpected keyword argument 'n_iter' in .*TSNE",
+        'scikit-learn has renamed it: write max_iter=',
+    ),
+    (
         r"'FigureCanvas\w*' object has no attribute 'set_window_title'",
         'Matplotlib has moved it: write canvas.manager.set_window_title(...)',
     ),

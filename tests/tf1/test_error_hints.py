@@ -209,6 +209,12 @@ GRAPH = TF + 'with tf.Graph().as_default():\n  '
             'give one of the two flags another name',
             'define("another_flag", "", "", mine)',
         ),
+        (
+            'class TSNE:\n  def __init__(self, max_iter):\n    pass\n',
+            'TSNE(n_iter=1)',
+            'write max_iter=',
+            'TSNE(max_iter=1)',
+        ),
         ('', 'get_ipython().run_line_magic("matplotlib")', 'from a notebook: remove it', ''),
         pytest.param(
             TF,
