@@ -1,6 +1,6 @@
 """Counts what a program finds under cifar10_run.py of the public names of TensorFlow 1.15.
 
-python docs/name_coverage.py PYTHON_WITH_TENSORFLOW_1_15          # the table of docs/tf1.md
+python docs/name_coverage.py PYTHON_WITH_TENSORFLOW_1_15          # the counts of docs/tf1.md
 python docs/name_coverage.py PYTHON_WITH_TENSORFLOW_1_15 missing  # the names with nothing
 """
 
