@@ -1,4 +1,4 @@
-"""Complete listing of docs/books.md, with few examples and steps."""
+"""Complete listing of docs/listings.md, with few examples and steps."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from tests.helpers import checkpoints, programs
 
 def test_the_listing_trains_and_evaluates(tmp_path, data_dir, capsys):
     """The listing and the package find the same precision, for the checkpoints of both."""
-    with open(os.path.join(programs.ROOT, 'docs', 'books.md')) as page:
+    with open(os.path.join(programs.ROOT, 'docs', 'listings.md')) as page:
         (listing,) = re.findall('```python\n(import numpy.*?)```', page.read(), re.DOTALL)
     given = f'DATA_DIR, TRAIN_DIR, NUM_GPUS, BATCH_SIZE, MAX_STEPS = {(data_dir, str(tmp_path), 2, 16, 10)!r}'
     listing = re.sub('DATA_DIR, TRAIN_DIR = .*\n.*', given, listing)
