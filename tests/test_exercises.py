@@ -12,7 +12,7 @@ from tests.helpers.forks import ROOT
 
 PAGE = pages.read('exercises.md')
 BLOCKS = [item.text for item in pages.items('exercises.md') if item.is_python]
-LOCAL3, CLIP_NORM_FIELD, CLIP_NORM_CODE, QUEUE, COUNT = BLOCKS
+LOCAL3, CLIP_NORM_FIELD, CLIP_NORM_CODE, QUEUE, COUNT, LOCAL5, DROPOUT_FIELD, DROPOUT_CODE = BLOCKS
 TRAINING = '--deterministic --seed=1 --batch_size=8 --max_steps=2 --eval_every=0'.split()
 
 
@@ -40,6 +40,8 @@ def _run_program(directory, text):
     [
         [(r" +flat = .*\n.*'local3'.*\n", LOCAL3)],
         [("'local4', 192", "'local4', 96"), (r'\[192, num_classes\]', '[96, num_classes]')],
+        [('CONV1_FILTERS = 64', 'CONV1_FILTERS = 32')],
+        [(r" +local4 = .*'local4'.*\n", LOCAL5)],
     ],
 )
 def test_networks(replacements):
