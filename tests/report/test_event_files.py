@@ -44,7 +44,7 @@ def _hparams(parent):
 def test_the_program_that_prints_a_curve(runs, capsys):
     """The program of the page getting_started.md."""
     (program,) = [item.text for item in pages.items('getting_started.md') if item.is_python]
-    exec(program.replace('/tmp/synthetic_curves', str(runs / 'fast')), {})
+    exec(program.replace('/tmp/synthetic_train', str(runs / 'fast')), {})
     header, *rows = capsys.readouterr().out.splitlines()
     assert header == 'step,seconds,value'
     found = [(int(step), float(value)) for step, _, value in (row.split(',') for row in rows)]

@@ -1,0 +1,78 @@
+"""docs/zh/*.md: links, and commands that are those of the English pages."""
+
+import glob
+import os
+import re
+
+import pytest
+
+from tests.helpers import pages
+from tests.helpers.forks import ROOT
+
+PATHS = sorted(glob.glob(os.path.join(ROOT, 'docs', 'zh', '*.md')))
+
+
+def _read(path):
+    with open(path, encoding='utf-8') as opened:
+        return opened.read()
+
+
+def _commands(text):
+    """Return the commands in the fenced blocks of a page, in order."""
+    blocks = re.findall(r'^```(\w*)\n(.*?)^```$', text, re.M | re.S)
+    return [line for language, block in blocks if not language for line in block.splitlines()]
+
+
+def _anchors(text):
+    """Return the anchors that GitHub makes of the headings."""
+    headings = re.findall(r'^#+ (.*)$', text, re.M)
+    return {re.sub(r'[^\w\- ]', '', title.lower()).replace(' ', '-') for title in headings}
+
+
+def test_the_commands_are_those_of_the_readme():
+    english, chinese = (
+        _commands(pages.read('README.md')),
+        _commands(_read(os.path.join(ROOT, 'docs', 'zh', 'README.md'))),
+    )
+    shared = [command for command in chinese if command in english]
+    # The program of the other book is on the page of the books only.
+    others = [command for command in chinese if command not in english]
+    assert others and set(others) <= set(_commands(pages.read('books.md')))
+    for part in (
+        '--num_gpus=4',
+        '--dataset=synthetic',
+        'tensorboard --logdir=',
+        ' convert ',
+        'cifar10_predict.py',
+    ):
+        assert any(part in command for command in shared), part
+    assert shared == [command for command in english if command in shared]
+
+
+@pytest.mark.parametrize('path', PATHS, ids=os.path.basename)
+def test_links(path):
+    text = _read(path)
+    targets = re.findall(r'\]\(([^)\s]+)', re.sub(r'^```.*?^```$', '', text, flags=re.M | re.S))
+    assert targets
+    for target in targets:
+        if re.match('[a-z]+:', target):
+            continue
+        name, _, anchor = target.partition('#')
+        linked = os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
+        assert os.path.exists(linked), target
+        if anchor:
+            assert anchor in _anchors(_read(linked)), target
+
+
+def test_the_messages_are_those_of_the_english_page():
+    """Each text of the table is on the page for troubleshooting, too."""
+    (table,) = re.findall(
+        r'^\| 屏幕上的文字 .*\n\|.*\n((?:\|.*\n)+)',
+        _read(os.path.join(ROOT, 'docs', 'zh', 'README.md')),
+        re.M,
+    )
+    english = pages.read('troubleshooting.md')
+    rows = [re.findall('`(.*?)`', row.split(' | ')[0]) for row in table.splitlines()]
+    assert len(rows) >= 10
+    for text in sum(rows, []):
+        assert f'`{text}' in english, text
