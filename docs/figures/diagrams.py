@@ -125,7 +125,7 @@ def network():
         ],
         [
             ('pool2', '6 x 6 x 64', '3 x 3, stride 2', NETWORK),
-            ('reshape', '2304', '', NETWORK),
+            ('flat', '2304', '', NETWORK),
             ('local3', '384', '2304 x 384 + 384\n= 885,120', NETWORK),
             ('local4', '192', '384 x 192 + 192\n= 73,920', NETWORK),
             ('softmax_linear', '10 logits', '192 x 10 + 10\n= 1,930', NETWORK),

@@ -93,7 +93,7 @@ def step_timeline():
         if duration > 9:
             ink = 'white' if color == BLUE else 'black'
             text(axes, start + duration / 2, lane, layer, color=ink, fontsize=12)
-    text(axes, 95, 5, 'waits for both towers', fontsize=12)
+    text(axes, 95, 5, 'both cores compute convolutions', fontsize=12)
     names = [lane if tower == 'step' else f'{tower}: {lane}' for tower, lane in lanes]
     axes.set_yticks(range(len(lanes)))
     axes.set_yticklabels(names)
