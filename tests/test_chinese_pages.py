@@ -64,6 +64,13 @@ def test_links(path):
             assert anchor in _anchors(_read(linked)), target
 
 
+@pytest.mark.parametrize('path', PATHS, ids=os.path.basename)
+def test_punctuation(path):
+    """Between Chinese characters, punctuation has the full width."""
+    text = re.sub('`[^`\n]*`', '', re.sub(r'^```.*?^```$', '', _read(path), flags=re.M | re.S))
+    assert re.findall('[一-鿿][,;:!?(]|[)][一-鿿]', re.sub(r'\]\([^)]*\)', ']', text)) == []
+
+
 def test_the_messages_are_those_of_the_english_page():
     """Each text of the table is on the page for troubleshooting, too."""
     (table,) = re.findall(
