@@ -67,7 +67,7 @@ def max_pool(x, name=None):
 
 
 def local_response_normalization(x, name, lrn=tf.nn.lrn):
-    """Divide each value by a power of the squares of 9 channels around it; see tf.nn.lrn."""
+    """Divide each value by (1 + alpha * the sum of the squares of 9 channels)^0.75; see tf.nn.lrn."""
     return lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75, name=name)
 
 
@@ -121,7 +121,7 @@ def inference(
     conv1, sums, activate = _conv_layer(batch, 'conv1', CONV1_FILTERS, 0.0, dtype)
     if len(batch.parts) == 1 or dtype == images.dtype:
         pool1 = conv1.apply(max_pool, 'pool1')
-    else:  # The activation is a rising function, so it is enough to convert the greatest sums.
+    else:  # Bias and ReLU keep the order, so pooling before them gives the same result.
         pool1 = sums.apply(lambda x, name: activate(max_pool(x), name), 'pool1')
     norm1 = pool1.apply(normalize, 'norm1')
     conv2, _, _ = _conv_layer(norm1, 'conv2', CONV2_FILTERS, 0.1, dtype)
