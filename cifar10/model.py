@@ -28,7 +28,8 @@ def _conv_layer(batch, name, num_filters, bias, dtype):
     """Add a convolutional layer.
 
     Args:
-      batch: the input, a cpu_kernels.SubBatches.
+      batch: the input, a cpu_kernels.SubBatches: `parts`, which a CPU computes in parallel, and
+        `whole`. Its `apply` adds a layer to each part.
       name: the name of the layer.
       num_filters: the number of output channels.
       bias: the initial biases.
@@ -67,7 +68,7 @@ def max_pool(x, name=None):
 
 
 def local_response_normalization(x, name, lrn=tf.nn.lrn):
-    """Divide each value by (1 + alpha * the sum of the squares of 9 channels)^0.75; see tf.nn.lrn."""
+    """Divide each value by (1 + alpha * sum of the squares of 9 channels)^0.75, see tf.nn.lrn."""
     return lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75, name=name)
 
 

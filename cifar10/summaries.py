@@ -24,7 +24,7 @@ def _scalar(tag, value):
 
 
 def _histogram(tag, values):
-    # HistogramSummary fails on NaN. NanHook then could not report the step and the variable.
+    # HistogramSummary fails on NaN. Then tf.train.NanTensorHook could not report the step.
     values = tf.where_v2(tf.is_finite(values), values, 0.0)
     return tf.raw_ops.HistogramSummary(tag=tag, values=values)
 
@@ -34,7 +34,7 @@ def _loss_summaries(totals):
     parts = {}
     for part in tf.get_collection('losses'):
         parts.setdefault(_strip_tower_name(part.op.name), []).append(part)
-    # Without this dependency, the order of tf.add_n would depend on timing; see NanHook.
+    # Without it, the order of tf.add_n would depend on timing; see Step in training.py.
     with tf.control_dependencies(totals):
         return [
             _scalar('losses/' + name, tf.add_n(values) / len(values))
