@@ -201,8 +201,24 @@ def set_seed(settings, first_step, worker_index=0):
 
 
 def is_complete(job, run):
-    """Return True if a Run has saved the last step of its Job."""
-    return run.saved_step >= job.run_length.last_step
+    """Return True, after a line, if a Run has saved the last step of its Job."""
+    if run.saved_step < job.run_length.last_step:
+        return False
+    print(nothing_to_do(job, run.directory, run.saved_step))
+    return True
+
+
+def nothing_to_do(job, directory, saved_step):
+    """Return the line about a run that has saved the last step of its Job."""
+    limits = {
+        '--max_steps': job.settings.max_steps,
+        '--epochs': optimizer.num_steps(job.run_length, job.hparams),
+    }
+    reached = ' and '.join(flag for flag, limit in limits.items() if limit <= saved_step)
+    return (
+        f'Nothing to do: the run in {directory} has made {saved_step} of {job.run_length.last_step} steps; '
+        f'to extend it, increase {reached}; --fresh starts a new one'
+    )
 
 
 @contextlib.contextmanager

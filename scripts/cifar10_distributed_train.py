@@ -150,7 +150,8 @@ def work(cluster, task, timeouts):
         return not FLAGS.fresh and checkpoint.has_ended(FLAGS.train_dir, job.run_length.last_step)
 
     if has_ended():
-        print(training_job.nothing_to_do(job))
+        step = checkpoint.newest_step(FLAGS.train_dir)
+        print(training.nothing_to_do(job, FLAGS.train_dir, step))
         return
     target = server.start(cluster, task, job.session_config)
     watchdog = server.Watchdog(cluster, task, timeouts, has_ended, cluster_flags.address_hint())

@@ -17,10 +17,10 @@ def _read(path):
         return opened.read()
 
 
-def _commands(text):
-    """Return the commands in the fenced blocks of a page, in order."""
+def _blocks(text):
+    """Return the fenced blocks of commands of a page, in order."""
     blocks = re.findall(r'^```(\w*)\n(.*?)^```$', text, re.M | re.S)
-    return [line for language, block in blocks if not language for line in block.splitlines()]
+    return [block for language, block in blocks if not language]
 
 
 def _anchors(text):
@@ -30,23 +30,27 @@ def _anchors(text):
 
 
 def test_the_commands_are_those_of_the_readme():
-    english, chinese = (
-        _commands(pages.read('README.md')),
-        _commands(_read(os.path.join(ROOT, 'docs', 'zh', 'README.md'))),
-    )
-    shared = [command for command in chinese if command in english]
-    # The program of the other book is on the page of the books only.
-    others = [command for command in chinese if command not in english]
-    assert others and set(others) <= set(_commands(pages.read('books.md')))
-    for part in (
-        '--num_gpus=4',
-        '--dataset=synthetic',
-        'tensorboard --logdir=',
-        ' convert ',
-        'cifar10_predict.py',
-    ):
-        assert any(part in command for command in shared), part
-    assert shared == [command for command in english if command in shared]
+    """Those for the Chinese book are on the English page of the books."""
+    chinese = _blocks(_read(os.path.join(ROOT, 'docs', 'zh', 'README.md')))
+    sections = re.split('^## ', pages.read('README.md'), flags=re.M)
+    english = [
+        block
+        for section in sections
+        if not section.startswith(('Four GPUs', 'Tests'))
+        for block in _blocks(section)
+    ]
+    assert [block for block in chinese if '../practice' not in block] == english
+    of_the_book = [block for block in chinese if '../practice' in block]
+    known = ''.join(_blocks(pages.read('books.md'))).splitlines()
+    assert of_the_book and set(''.join(of_the_book).splitlines()) <= set(known)
+
+
+@pytest.mark.parametrize('path', PATHS, ids=os.path.basename)
+def test_flags(path):
+    """Each flag exists, also in the text."""
+    of_tensorboard = {'logdir', 'logdir_spec'}
+    known = set(re.findall(r'^`--(\w+)`', pages.read('flags.md'), re.M)) | of_tensorboard
+    assert set(re.findall(r'(?<!-)--(\w+)', _read(path))) <= known
 
 
 @pytest.mark.parametrize('path', PATHS, ids=os.path.basename)

@@ -82,6 +82,31 @@ def test_a_new_hyperparameter(tmp_path, data_dir):
 
 
 @pytest.mark.slow
+def test_dropout(tmp_path, data_dir):
+    """Only the training drops outputs: two evaluations predict the same."""
+    changes = {
+        'config.py': [(r'(?<=\n)(?=    crop_range: )', DROPOUT_FIELD)],
+        'model.py': [(r"(?<=\n)(?=    with .*'softmax_linear')", DROPOUT_CODE)],
+    }
+    checkout = checkouts.copy(tmp_path, changes)
+    data, run = f'--data_dir={data_dir}', tmp_path / 'run'
+    arguments = [data, f'--train_dir={run}', *TRAINING, '--dropout=0.5']
+    status, stdout, stderr = programs.run('cifar10_train', *arguments, checkout=checkout)
+    assert status == 0, stderr
+    assert f'Network: {_num_parameters()} parameters\n' in stdout
+    assert b'dropout' in (run / 'model.ckpt-2.meta').read_bytes()
+    predictions = []
+    for name in ('first', 'second'):
+        arguments = [data, f'--checkpoint_dir={run}', f'--eval_dir={tmp_path / name}', '--run_once']
+        path = tmp_path / f'{name}.csv'
+        arguments.append(f'--predictions_file={path}')
+        status, _, stderr = programs.run('cifar10_eval', *arguments, checkout=checkout)
+        assert status == 0, stderr
+        predictions.append(path.read_text())
+    assert predictions[0] == predictions[1]
+
+
+@pytest.mark.slow
 def test_a_queue_that_nobody_fills(tmp_path):
     text = QUEUE.replace('/tmp/exercise_6', str(tmp_path / 'data'))
     assert re.search(r'^\[(\d ?){8}\]$', _run_program(tmp_path / 'filled', text), re.MULTILINE)

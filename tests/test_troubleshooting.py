@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md: each text is one that a program prints."""
+"""docs/troubleshooting.md: each text of this package is one that it prints."""
 
 import ast
 import glob

@@ -17,7 +17,7 @@ from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, initial_weights, run, run_record
 from cifar10.system import machine
-from cifar10.training import Job, is_complete
+from cifar10.training import Job
 
 FLAGS = flags.FLAGS
 
@@ -104,7 +104,7 @@ def check_division(num_devices, devices_per_tower):
 
 @contextlib.contextmanager
 def start_run(job, cluster_line=None):
-    """Yield the Run of a Job in --train_dir; print its notes, and the plan or that it is complete.
+    """Yield the Run of a Job in --train_dir; print its notes and, if steps are left, the plan.
 
     Raises:
       UserError: see run.open_run.
@@ -120,21 +120,9 @@ def start_run(job, cluster_line=None):
             weights_line = _use_initial_weights(opened)
         for note in opened.notes:
             print(note)
-        if is_complete(job, opened):
-            print(nothing_to_do(job))
-        else:
+        if opened.saved_step < job.run_length.last_step:
             opened.plan = print_plan(job, opened.saved_step, cluster_line, weights_line)
         yield opened
-
-
-def nothing_to_do(job):
-    """Return the line about a complete run."""
-    last_step = job.run_length.last_step
-    flag = '--max_steps' if job.settings.max_steps == last_step else '--epochs'
-    return (
-        f'Nothing to do: the run in {FLAGS.train_dir} ends at step {last_step}; '
-        f'a larger {flag} extends it, --fresh starts a new one'
-    )
 
 
 def _initial_weights(job):

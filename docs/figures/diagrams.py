@@ -7,9 +7,7 @@ from matplotlib import figure, patches
 HERE = os.path.dirname(os.path.abspath(__file__))
 WIDTH = 900  # of each figure, in pixels; font sizes are in pixels too
 
-# Colors that color-blind readers can distinguish (Okabe and Ito, 2008).
-BLUE, ORANGE, GREEN, RED = '#0072b2', '#e69f00', '#009e73', '#d55e00'
-SKY, PINK, YELLOW, GREY = '#56b4e9', '#cc79a7', '#f0e442', '#555555'
+GREY = '#555555'
 
 # The meanings of the colors in all diagrams.
 DISK, INPUT, NETWORK, PYTHON = '#fdf1d8', '#e3edf9', '#dcefe2', '#f6e3ee'
@@ -282,7 +280,7 @@ def first_run():
     axes.add_patch(
         patches.FancyBboxPatch((1, 1), 898, height, boxstyle=style, fc='#1e1e1e', ec=GREY)
     )
-    for i, color in enumerate((RED, YELLOW, GREEN)):
+    for i, color in enumerate(('#d55e00', '#f0e442', '#009e73')):  # the buttons of a window
         axes.add_patch(patches.Circle((20 + 20 * i, 18), 6, color=color))
     for i, line in enumerate(lines):
         color = '#ffffff' if line.startswith(('$', '      --')) else '#c8d3dc'

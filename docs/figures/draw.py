@@ -14,16 +14,9 @@ import statistics
 import sys
 
 from diagrams import (
-    BLUE,
-    GREEN,
     GREY,
     HERE,
-    ORANGE,
-    PINK,
-    RED,
-    SKY,
     WIDTH,
-    YELLOW,
     data_flow,
     distributed_modes,
     first_run,
@@ -35,14 +28,15 @@ from diagrams import (
 import matplotlib
 from matplotlib import figure, patches
 
+# Other colors than those of the diagrams, where a color means files, input, network or Python.
 LAYERS = {
-    'conv1': SKY,
-    'pool': GREEN,
-    'norm': YELLOW,
-    'conv2': BLUE,
-    'local3': ORANGE,
-    'local4': PINK,
-    'loss': RED,
+    'conv1': '#9e9ac8',
+    'pool': '#dadaeb',
+    'norm': '#b0b0b0',
+    'conv2': '#54278f',
+    'local3': '#8c510a',
+    'local4': '#c7a27c',
+    'loss': 'black',
 }
 STYLE = {
     'svg.fonttype': 'none',
@@ -91,7 +85,7 @@ def step_timeline():
         start, duration = int(row['start_us']) / 1000, int(row['duration_us']) / 1000
         axes.barh(lane, duration, left=start, height=0.62, color=color, ec=color, lw=0.8)
         if duration > 9:
-            ink = 'white' if color == BLUE else 'black'
+            ink = 'white' if layer == 'conv2' else 'black'
             text(axes, start + duration / 2, lane, layer, color=ink, fontsize=12)
     text(axes, 95, 5, 'both cores compute convolutions', fontsize=12)
     names = [lane if tower == 'step' else f'{tower}: {lane}' for tower, lane in lanes]

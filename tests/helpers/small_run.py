@@ -88,7 +88,7 @@ def train(
     with open_run(str(train_dir), record, fresh) as run, tf.Graph().as_default():
         for note in run.notes:
             print(note)
-        if training.is_complete(fake, run):
+        if run.saved_step >= run_length.last_step:
             return
         step = _build(
             run_length,

@@ -4,6 +4,7 @@ always intact."""
 import dataclasses
 import glob
 import json
+import math
 import os
 import re
 
@@ -124,15 +125,32 @@ def test_leftovers_of_a_full_disk_are_removed(tmp_path, data_dir):
     assert [path.name for path in tmp_path.glob('*tempstate*')] == ['notes.tempstate1']
 
 
-def test_a_complete_run_is_not_trained_again(tmp_path, data_dir):
-    """By train() itself, as in a notebook."""
+@pytest.mark.parametrize(
+    'max_steps, num_epoch_steps, flag_names',
+    [
+        (2, math.inf, '--max_steps'),
+        (1, math.inf, '--max_steps'),
+        (1000, 2, '--epochs'),
+        (2, 1, '--max_steps and --epochs'),
+    ],
+)
+def test_a_complete_run(tmp_path, data_dir, capsys, max_steps, num_epoch_steps, flag_names):
+    """train(), also without a script, prints the flags that extend a run of two steps."""
     data = dataset.read(data_dir)
     hparams = dataclasses.replace(CLASSIC, batch_size=8)
-    complete = training.Job(data, hparams, settings=RunSettings(max_steps=1, eval_every=0))
-    for _ in range(2):
-        with open_run(str(tmp_path), complete.record) as opened:
-            cifar10_train.train(complete, opened)
-    assert checkpoint.read_latest(str(tmp_path)).step == 1
+    settings = RunSettings(max_steps=2, eval_every=0)
+    first = training.Job(data, hparams, settings=settings)
+    second = first._replace(
+        hparams=dataclasses.replace(hparams, epochs=num_epoch_steps * 8 / first.num_examples),
+        settings=dataclasses.replace(settings, max_steps=max_steps),
+    )
+    for each in (first, second):
+        capsys.readouterr()
+        with open_run(str(tmp_path), each.record) as opened:
+            cifar10_train.train(each, opened)
+    last_step = min(max_steps, num_epoch_steps)
+    assert capsys.readouterr().out == messages.nothing_to_do(tmp_path, 2, last_step, flag_names)
+    assert checkpoint.read_latest(str(tmp_path)).step == 2
 
 
 def test_a_checkpoint_of_another_network(tmp_path, data_dir):

@@ -155,4 +155,4 @@ def test_a_job_that_is_started_again_after_its_end(tmp_path, runs, make_cluster)
     cluster.start()
     cluster.succeed()
     for name in ('worker 0', 'worker 1'):
-        assert cluster.text(name).endswith(messages.nothing_to_do(tmp_path / 'run', 3).rstrip())
+        assert cluster.text(name).endswith(messages.nothing_to_do(tmp_path / 'run', 3, 3).rstrip())

@@ -267,7 +267,7 @@ def test_train_resume_evaluate(tmp_path, data_dir):
         ': using /cpu:0, /cpu:1 ('
         + placement.GPU_REMEDY
         + ')\n'
-        + messages.nothing_to_do(train_dir, 6)
+        + messages.nothing_to_do(train_dir, 6, 6)
     )
     (correct,) = re.findall(r' \((\d+) of 50, step 6\), 95 % interval ', precision)
     written = events.scalars(tmp_path / 'eval')
