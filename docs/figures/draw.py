@@ -106,9 +106,9 @@ def recipes():
     """Draw the precision of each recipe against the epochs of training."""
     axes = chart(420, left=75)
     styles = {
-        'classic': ('black', '--', 'classic'),
+        'classic': ('black', '--', 'classic, two runs'),
         'fast': (GREY, '-', 'fast, five seeds'),
-        'best': ('black', ':', 'best'),
+        'best': ('black', ':', 'best, three seeds'),
     }
     curves = collections.defaultdict(list)
     for row in measurements('recipes.csv'):
