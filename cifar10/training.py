@@ -211,13 +211,13 @@ def is_complete(job, run):
 def nothing_to_do(job, directory, saved_step):
     """Return the line about a run that has saved the last step of its Job."""
     limits = {
-        '--max_steps': job.settings.max_steps,
-        '--epochs': optimizer.num_steps(job.run_length, job.hparams),
+        'max_steps': job.settings.max_steps,
+        'epochs': optimizer.num_steps(job.run_length, job.hparams),
     }
-    reached = ' and '.join(flag for flag, limit in limits.items() if limit <= saved_step)
+    reached = ' and '.join(name for name, limit in limits.items() if limit <= saved_step)
     return (
         f'Nothing to do: the run in {directory} has made {saved_step} of {job.run_length.last_step} steps; '
-        f'to extend it, increase {reached}; --fresh starts a new one'
+        f'increase {reached} to extend it'
     )
 
 

@@ -41,11 +41,11 @@ def resuming(train_dir, step):
     return f'Resuming from {train_dir}/model.ckpt-{step}, step {step}\n'
 
 
-def nothing_to_do(train_dir, saved_step, last_step, flags='--max_steps'):
+def nothing_to_do(train_dir, saved_step, last_step, limits='max_steps'):
     """Return the line of a complete run."""
     return (
         f'Nothing to do: the run in {train_dir} has made {saved_step} of {last_step} steps; '
-        f'to extend it, increase {flags}; --fresh starts a new one\n'
+        f'increase {limits} to extend it\n'
     )
 
 

@@ -126,16 +126,16 @@ def test_leftovers_of_a_full_disk_are_removed(tmp_path, data_dir):
 
 
 @pytest.mark.parametrize(
-    'max_steps, num_epoch_steps, flag_names',
+    'max_steps, num_epoch_steps, limits',
     [
-        (2, math.inf, '--max_steps'),
-        (1, math.inf, '--max_steps'),
-        (1000, 2, '--epochs'),
-        (2, 1, '--max_steps and --epochs'),
+        (2, math.inf, 'max_steps'),
+        (1, math.inf, 'max_steps'),
+        (1000, 2, 'epochs'),
+        (2, 1, 'max_steps and epochs'),
     ],
 )
-def test_a_complete_run(tmp_path, data_dir, capsys, max_steps, num_epoch_steps, flag_names):
-    """train(), also without a script, prints the flags that extend a run of two steps."""
+def test_a_complete_run(tmp_path, data_dir, capsys, max_steps, num_epoch_steps, limits):
+    """train(), also without a script, prints what extends a run of two steps."""
     data = dataset.read(data_dir)
     hparams = dataclasses.replace(CLASSIC, batch_size=8)
     settings = RunSettings(max_steps=2, eval_every=0)
@@ -149,7 +149,7 @@ def test_a_complete_run(tmp_path, data_dir, capsys, max_steps, num_epoch_steps, 
         with open_run(str(tmp_path), each.record) as opened:
             cifar10_train.train(each, opened)
     last_step = min(max_steps, num_epoch_steps)
-    assert capsys.readouterr().out == messages.nothing_to_do(tmp_path, 2, last_step, flag_names)
+    assert capsys.readouterr().out == messages.nothing_to_do(tmp_path, 2, last_step, limits)
     assert checkpoint.read_latest(str(tmp_path)).step == 2
 
 
