@@ -200,9 +200,9 @@ class LoggingHook(tf.train.SessionRunHook):
         self.global_step, self._loss = int(values['step']), values['loss']
         now = time.monotonic(), self.global_step
         if before == 0 and self.global_step == 1:
-            self._print(0, _sec_per_step(self._lines[0], now))
+            self._print(0, now)
         if should_trigger(self.global_step, self._lines[-1][1], self._settings.log_frequency):
-            self._print_step(now)
+            self._print(self.global_step, now)
         if self._writes_rates:
             self._write(values.get('summary'), _sec_per_step(self._summarized, now))
             self._summarized = now
@@ -210,14 +210,11 @@ class LoggingHook(tf.train.SessionRunHook):
     def end(self, session):
         """Print the line of the last step."""
         if self.global_step > self._lines[-1][1]:
-            self._print_step((time.monotonic(), self.global_step))
+            self._print(self.global_step, (time.monotonic(), self.global_step))
 
-    def _print_step(self, now):
+    def _print(self, step, now):
         self._lines.append(now)
-        self._print(self.global_step, _sec_per_step(self._lines[-2], now))
-
-    def _print(self, step, sec_per_step):
-        run_length = self._run_length
+        run_length, sec_per_step = self._run_length, _sec_per_step(self._lines[-2], now)
         # The estimate skips the slow first steps, before the first line. Other workers may be past
         # the last step.
         left = max(0, run_length.last_step - self.global_step)

@@ -50,7 +50,8 @@ def read_cifar10(filename_queue, label_weights=(1,)):
 
     Args:
       filename_queue: a queue of strings.
-      label_weights: weights of the label's bytes, see dataset.Split; CIFAR-10 has one byte.
+      label_weights: factors of the label's bytes, whose sum is the label, see dataset.Split;
+        CIFAR-10 has one byte.
 
     Returns:
       An object with the fields height, width, depth; key, a string scalar 'file:record'; label,

@@ -17,7 +17,10 @@ CONV2_FILTERS = 64
 
 
 def _weights_and_biases(shape, dtype, stddev, bias):
-    """Create truncated normal weights and constant biases, by default on the CPU."""
+    """Create truncated normal weights and constant biases, by default on the CPU.
+
+    All initial values are those of the tutorial. Positive biases keep most ReLUs active at first.
+    """
     initializer = tf.truncated_normal_initializer(stddev=stddev)
     with tf.device('/cpu:0'):
         weights = tf.get_variable('weights', shape, dtype, initializer)

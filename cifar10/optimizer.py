@@ -150,10 +150,10 @@ def train_op(opt, gradients, global_step, run_length, hparams):
     # The weight decay losses must read the weights before the update. No gradient depends on these
     # losses, so only this control dependency orders them.
     dependencies = tf.get_collection('losses')
-    # The gradients of the fully connected layers come first. A core that applied them at once would
-    # begin its sub-batches late, and the other cores would wait for the last one. So the updates
-    # wait for the first gradient that needs all sub-batches: then each of them has begun. If a
-    # tower's sub-batches have a core each, they need not wait.
+    # Only for speed: the gradients of the fully connected layers come first. A core that applied
+    # them at once would begin its sub-batches late, and the other cores would wait for it. So all
+    # updates wait for a gradient that needs all sub-batches. If each sub-batch has a core of its
+    # own, no update needs to wait.
     if machine.num_sub_batches(['/cpu:0'], hparams.batch_size) > machine.num_cores():
         dependencies += [
             gradient

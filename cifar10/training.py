@@ -169,8 +169,9 @@ class Step:
             with tf.control_dependencies([train_op, update_average]):
                 self.global_step = tf.identity(tf.train.get_global_step().read_value(), name='step')
                 average = tf.identity(averages.average(self.loss))
-            # tf.add_n begins its sum with an input that has no other pending consumer. The norm
-            # runs after the update, so all gradients have such a consumer, independent of timing.
+            # tf.add_n adds into the memory of an input that no other operation needs any more, and
+            # so begins its sum with this input. After the update, this does not depend on timing:
+            # the same gradients always give the same bits.
             values = [gradient for gradient, _ in gradients]
             # On the device of the gradients: only the result is copied from a GPU.
             with tf.name_scope('gradient_norm'), tf.device(

@@ -38,16 +38,15 @@ def _positions(monkeypatch, capsys, run_length, every, seconds_per_step, last, f
 
 
 def test_the_speed_the_epoch_and_the_time_that_is_left(monkeypatch, capsys):
-    """The first step takes a minute, which only the first two lines count; other steps take 2
-    seconds."""
+    """The first step takes a minute, which only its line counts; other steps take 2 seconds."""
     run_length = RunLength(100, 1000, last_step=325)
     assert _positions(
         monkeypatch, capsys, run_length, 10, lambda step: 60 if step == 1 else 2, 31
     ) == [
         # step 0: 324 steps of 60 s
         '(1.7 examples/sec; 60.000 sec/batch), epoch 0.00 of 32.5, 5:24:00 left',
-        # 315 steps of 7.8 s
-        '(12.8 examples/sec; 7.800 sec/batch), epoch 1.00 of 32.5, 0:40:57 left',
+        # 315 steps of 2 s
+        '(50.0 examples/sec; 2.000 sec/batch), epoch 1.00 of 32.5, 0:10:30 left',
         '(50.0 examples/sec; 2.000 sec/batch), epoch 2.00 of 32.5, 0:10:10 left',
         '(50.0 examples/sec; 2.000 sec/batch), epoch 3.00 of 32.5, 0:09:50 left',
         '(50.0 examples/sec; 2.000 sec/batch), epoch 3.10 of 32.5, 0:09:48 left',
@@ -67,7 +66,8 @@ def test_a_speed_that_changes_is_followed(monkeypatch, capsys):
     """At step 550, the last 100 lines are 49 steps of one second and 51 of three."""
     run_length = RunLength(1, 1000, last_step=10000)
     found = _positions(monkeypatch, capsys, run_length, 1, lambda step: 1 if step < 500 else 3, 800)
-    assert [found[step].rpartition(', ')[2] for step in (400, 550, 800)] == [
+    # The first step has only the line of step 0.
+    assert [found[step - 1].rpartition(', ')[2] for step in (400, 550, 800)] == [
         '2:40:00 left',
         '5:18:09 left',
         '7:40:00 left',

@@ -34,7 +34,6 @@ OF_OTHERS = {
     "can't open file '.../scripts/...'",
     'ensurepip is not available',
     'No space left on device',
-    'No usable temporary directory found',
     'pip',
     "'.' is not recognized",
     'venv\\bin\\activate',

@@ -79,7 +79,7 @@ def data_flow():
     for i, y in enumerate((10, 62, 114)):
         box(axes, (725, y, 160, 44), NETWORK, f'tower_{i} on GPU {i}' if i < 2 else 'tower_2 …')
         arrow(axes, (675, 42 + 8 * i), (725, y + 22))
-    text(axes, 815, 186, 'gradients of all', fontsize=11.5, ha='left')
+    text(axes, 815, 186, 'gradients', fontsize=11.5, ha='left')
     arrow(axes, (805, 166), (805, 235))
     box(axes, (725, 235, 160, 60), NETWORK, 'average_gradients', 'waits for all towers')
     arrow(axes, (725, 265), (675, 265))
@@ -100,7 +100,7 @@ def data_flow():
     arrow(axes, (315, 375), (355, 375))
     box(axes, (355, 345, 140, 60), DISK, 'event files')
     arrow(axes, (805, 295), (805, 375), (675, 375))
-    text(axes, 815, 340, 'summaries', fontsize=11.5, ha='left')
+    text(axes, 797, 330, 'images, losses, gradients', fontsize=11.5, ha='right')
     box(axes, (535, 345, 140, 60), PYTHON, 'summary writer', 'in a hook')
     arrow(axes, (535, 375), (495, 375))
     arrow(axes, (425, 405), (425, 435))
