@@ -125,7 +125,7 @@ def inference(
     conv1, sums, activate = _conv_layer(batch, 'conv1', CONV1_FILTERS, 0.0, dtype)
     if len(batch.parts) == 1 or dtype == images.dtype:
         pool1 = conv1.apply(max_pool, 'pool1')
-    else:  # Bias and ReLU keep the order, so pooling before them gives the same result.
+    else:  # Bias and ReLU are monotonic, so pooling before them gives the same result.
         pool1 = sums.apply(lambda x, name: activate(max_pool(x), name), 'pool1')
     norm1 = pool1.apply(normalize, 'norm1')
     conv2, _, _ = _conv_layer(norm1, 'conv2', CONV2_FILTERS, 0.1, dtype)

@@ -9,7 +9,10 @@ TOWER_NAME = 'tower'
 
 
 def _read_once():
-    """Return a custom getter that reads each variable once, so that a tower receives it once."""
+    """Return a custom getter that reads each variable once, so that a tower receives it once.
+
+    A gradient goes back through the read to the variable.
+    """
     values = {}
 
     def get(getter, name, **kwargs):

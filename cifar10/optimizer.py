@@ -147,8 +147,8 @@ def train_op(opt, gradients, global_step, run_length, hparams):
     for gradient, variable in gradients:
         name = 'gpu' if machine.is_gpu(variable.device) else variable.op.name
         groups.setdefault((name, variable.device), []).append((gradient, variable))
-    # The weight decay losses must read the weights before the update. No gradient depends on these
-    # losses, so only this control dependency orders them.
+    # The weight decay losses must read the weights before the update. No gradient needs the values
+    # of these losses, so only this control dependency orders them.
     dependencies = tf.get_collection('losses')
     # Only for speed: the gradients of the fully connected layers come first. A core that applied
     # them at once would begin its sub-batches late, and the other cores would wait for it. So all
@@ -180,10 +180,11 @@ def _update_average(variable, rate, updates):
     tf.train.ExponentialMovingAverage. It stays an average if workers of a cluster run it at the
     same time.
     """
+    # Without a name scope, the name is VARIABLE/ExponentialMovingAverage.
     with tf.device(variable.device), tf.name_scope(None):
         average = tf.Variable(
             lambda: tf.cond(
-                tf.is_variable_initialized(variable),  # Then it may have been restored.
+                tf.is_variable_initialized(variable),  # A restored variable is.
                 variable.read_value,
                 lambda: variable.initial_value,
             ),

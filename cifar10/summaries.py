@@ -34,7 +34,9 @@ def _loss_summaries(totals):
     parts = {}
     for part in tf.get_collection('losses'):
         parts.setdefault(_strip_tower_name(part.op.name), []).append(part)
-    # Without it, the order of tf.add_n would depend on timing; see Step in training.py.
+    # tf.add_n adds in the memory of an input that no other operation needs any more, and begins
+    # with this input. So the total must be first: then its inputs are still needed here, and the
+    # order of its sum does not depend on timing.
     with tf.control_dependencies(totals):
         return [
             _scalar('losses/' + name, tf.add_n(values) / len(values))

@@ -147,7 +147,7 @@ class Step:
       loss: float32 scalar, the mean of the towers' losses.
       gradient_norm: float32 scalar, the global norm of the averaged gradients.
       summary_op: a string scalar, fetched together with the train op. It includes the moving
-        average of the loss, which is a local variable: it is in no checkpoint.
+        average of the loss, a variable in LOCAL_VARIABLES: it is in no checkpoint.
     """
 
     def __init__(self, train_op, losses, gradients, summary_op):
@@ -163,17 +163,15 @@ class Step:
         with tf.device('/cpu:0'):
             self.loss = tf.divide(tf.add_n(losses), float(len(losses)), name='loss')
             with tf.variable_scope(tf.get_variable_scope(), custom_getter=_get_local_variable):
-                # The decay is that of the books. With zero_debias, the first value is the loss.
+                # The decay is that of the books. With zero_debias, the average starts at the loss.
                 averages = tf.train.ExponentialMovingAverage(0.9, zero_debias=True)
                 update_average = averages.apply([self.loss])
             with tf.control_dependencies([train_op, update_average]):
                 self.global_step = tf.identity(tf.train.get_global_step().read_value(), name='step')
                 average = tf.identity(averages.average(self.loss))
-            # tf.add_n adds into the memory of an input that no other operation needs any more, and
-            # so begins its sum with this input. After the update, this does not depend on timing:
-            # the same gradients always give the same bits.
             values = [gradient for gradient, _ in gradients]
-            # On the device of the gradients: only the result is copied from a GPU.
+            # After the update, which must not wait for it. On the device of the gradients: only
+            # the result is copied from a GPU.
             with tf.name_scope('gradient_norm'), tf.device(
                 values[0].device
             ), tf.control_dependencies([train_op]):

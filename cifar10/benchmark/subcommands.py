@@ -77,7 +77,9 @@ def measure_train(formulation, settings):
                 '--eval_every=0',
             ]
         times, peak_mb = processes.run_trainer(command, sum(steps))
-    seconds = (times[sum(steps)] - times[steps.warmup]).total_seconds()
+    # The line of the first update is that of step 0.
+    start = times[steps.warmup if steps.warmup > 1 else 0]
+    seconds = (times[sum(steps)] - start).total_seconds()
     metrics = {
         'ms per step': seconds / steps.measured * 1e3,
         'examples/sec': steps.measured * job.run_length.examples_per_step / seconds,

@@ -175,7 +175,7 @@ def _plan_lines(job, first_step, is_single_process):
         'Recipe: ' + _recipe(hparams),
         f'Products of the hidden layers: {dtype} (--compute_dtype={hparams.compute_dtype})',
         f'Learning rate: {_learning_rate(run_length, hparams)} (--lr_scaling={hparams.lr_scaling})',
-        f'End: step {run_length.last_step}, epoch {run_length.epoch_at(run_length.last_step):.1f}',
+        f'End: step {run_length.last_step}, epoch {run_length.epoch_at(run_length.last_step):.2f}',
         'Evaluation: ' + _evaluation(settings),
     ]
     if settings.profile_step:

@@ -149,6 +149,16 @@ def test_trainer_gets_flags_and_is_timed(tmp_path, monkeypatch, formulation, scr
     assert others == (expected + extra).split()
 
 
+def test_warm_up_of_one_step(tmp_path, monkeypatch):
+    """The trainer prints the line of its first update as step 0."""
+    (tmp_path / 'cifar10_multi_gpu_train.py').write_text(
+        'for i, step in (1, 0), (3, 2), (5, 3): print("2026-01-01 00:00:0%d.000000: step %d, " % (i, step))'
+    )
+    monkeypatch.setattr(processes, 'call_in_new_process', lambda function, device: 1e9)
+    settings = _settings(steps=StepCounts(1, 2), scripts_dir=str(tmp_path))
+    assert subcommands.measure_train('ours', settings)['ms per step'] == 2000
+
+
 def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     """A fake measurement records its arguments."""
     requests = []

@@ -59,7 +59,7 @@ def test_the_whole_plan(large, capsys):
         'Recipe: classic, as in the books',
         'Products of the hidden layers: float32 (--compute_dtype=float32)',
         'Learning rate: 0.1, multiplied by 0.1 every 350 epochs (68360 steps) (--lr_scaling=none)',
-        'End: step 1000000, epoch 5120.0',
+        'End: step 1000000, epoch 5120.00',
         'Evaluation: test images, last checkpoint (--eval_every=N: also every N steps)',
         'Seed: 3, for initial values and distortions, not for the order of the examples',
     ]
