@@ -44,6 +44,7 @@ OF_OTHERS = {
     'Attempting to use uninitialized value',
     'is closed and has insufficient elements',
     'already exists, disallowed',
+    'Graph is finalized and cannot be modified',
     'Key ... not found in checkpoint',
     'Assign requires shapes of both tensors to match',
     'Cannot feed value of shape',
