@@ -184,7 +184,7 @@ def _update_average(variable, rate, updates):
     with tf.device(variable.device), tf.name_scope(None):
         average = tf.Variable(
             lambda: tf.cond(
-                tf.is_variable_initialized(variable),  # A restored variable is.
+                tf.is_variable_initialized(variable),  # True for a restored variable.
                 variable.read_value,
                 lambda: variable.initial_value,
             ),

@@ -170,8 +170,8 @@ class Step:
                 self.global_step = tf.identity(tf.train.get_global_step().read_value(), name='step')
                 average = tf.identity(averages.average(self.loss))
             values = [gradient for gradient, _ in gradients]
-            # After the update, which must not wait for it. On the device of the gradients: only
-            # the result is copied from a GPU.
+            # The norm runs after the update, to leave the cores to the update. It is on the device
+            # of the gradients, so that only the result is copied from a GPU.
             with tf.name_scope('gradient_norm'), tf.device(
                 values[0].device
             ), tf.control_dependencies([train_op]):
