@@ -20,7 +20,7 @@ import urllib.request
 import six
 
 from cifar10.data import catalog, dataset, verification
-from cifar10.data.download import THREAD_NAME, download_archive
+from cifar10.data.download import download_archive
 from cifar10.errors import UserError, show
 from cifar10.system import directories, files
 
@@ -44,6 +44,15 @@ MNIST = {
 }
 
 
+class _Own(threading.local):
+    """State of a thread: True while `_download` sends requests, which go to their hosts."""
+
+    is_downloading = False
+
+
+_own = _Own()
+
+
 def install():
     """Let urllib and requests get published files, whichever of their hosts a program names."""
     archives = [*MNIST.values()]
@@ -63,7 +72,7 @@ def _location(url):
 
 
 def _replace_urlretrieve(archives_by_location):
-    """Let urlretrieve with a path use `fetch`, which can also pack, and resume a download."""
+    """Let urlretrieve with a path use `fetch`, which can also pack."""
     retrieve = urllib.request.urlretrieve
 
     def retrieve_from_fast_host(url, filename=None, *others, **named):
@@ -87,7 +96,7 @@ def _replace_open(archives_by_location):
         is_whole = (
             posted is None and request.get_method() == 'GET' and not request.has_header('Range')
         )
-        if archive is None or not is_whole or threading.current_thread().name == THREAD_NAME:
+        if archive is None or not is_whole or _own.is_downloading:
             return open_url(self, url, *others, **named)
         try:
             response = _respond(archive)
@@ -138,10 +147,18 @@ def _respond(archive):
       ConnectionError, UserError: see download_archive.
     """
     with tempfile.TemporaryDirectory() as directory:
-        path = pathlib.Path(download_archive([archive], directory, show))
+        path = pathlib.Path(_download(archive, directory, show))
         response = http.client.HTTPResponse(_Connection(path.read_bytes()))
     response.begin()
     return response
+
+
+def _download(archive, directory, progress):
+    _own.is_downloading = True
+    try:
+        return download_archive([archive], directory, progress)
+    finally:
+        _own.is_downloading = False
 
 
 def fetch(archive, path, progress=show):
@@ -164,7 +181,7 @@ def fetch(archive, path, progress=show):
                 return  # Another process has written it.
             if not _pack(archive, path, progress):
                 # The download has the name of the file, because another archive may be there.
-                download_archive([archive._replace(name=os.path.basename(path))], place, progress)
+                _download(archive._replace(name=os.path.basename(path)), place, progress)
     except ConnectionError as error:
         raise UserError(
             f'Cannot download {error}', f'check the network, or put {archive.name} into {place}'
