@@ -39,7 +39,7 @@ def define_flags():
         None,
         'Number of most probable classes to print. Default: 5, or all if there are fewer.',
         1,
-        65536,
+        256,
     )
     flags.DEFINE_boolean('recursive', False, 'Also search subdirectories for images.')
     flags.DEFINE_boolean('json', False, 'Print one line of JSON per image.')
