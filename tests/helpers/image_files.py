@@ -1,5 +1,7 @@
 """Image files of all formats: valid, rotated and damaged."""
 
+import contextlib
+import io
 import struct
 import zlib
 
@@ -61,10 +63,18 @@ def oriented_png_files(orientation):
 
 
 def _with_a_changed_byte():
-    """Return a PNG file that Pillow decodes, with other pixels, if it does not verify checksums."""
-    content = bytearray(encoded(smooth(32, 32), 'PNG'))
-    content[-50] ^= 1
-    return bytes(content)
+    """Return a PNG file that Pillow decodes to other pixels if it does not verify the checksums."""
+    image = smooth(32, 32)
+    content = encoded(image, 'PNG')
+    for position in range(content.index(b'IDAT') + 4, len(content)):
+        changed = bytearray(content)
+        changed[position] ^= 1
+        with contextlib.suppress(Exception):  # A damaged file can raise any.
+            with Image.open(io.BytesIO(changed)) as decoded:
+                decoded.load()
+            if decoded.tobytes() != image.tobytes():
+                return bytes(changed)
+    raise AssertionError('Pillow notices each change.')
 
 
 SMALL = {  # 32 x 32
