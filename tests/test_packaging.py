@@ -16,6 +16,7 @@ from tests.helpers import programs
 SCRIPTS = [name + '.py' for name in programs.SCRIPTS]
 TOP = [
     'cifar10',
+    'tf1_runner',
     'scripts',
     'tests',
     'docs',
@@ -60,7 +61,7 @@ def test_sdist(tree):
     (path,) = (tree / 'dist').glob('cifar10*classic-*.tar.gz')
     with tarfile.open(str(path)) as archive:
         held = {name.split('/', 1)[1] for name in archive.getnames() if '/' in name}
-    wanted = _files(tree, 'cifar10', 'scripts', 'tests', 'docs') | {
+    wanted = _files(tree, 'cifar10', 'tf1_runner', 'scripts', 'tests', 'docs') | {
         'setup.py',
         'README.md',
         'requirements.txt',
@@ -73,7 +74,9 @@ def test_wheel(tree):
     with zipfile.ZipFile(str(path)) as archive:
         held = set(archive.namelist())
         (metadata,) = [archive.read(name).decode() for name in held if name.endswith('/METADATA')]
-    modules = _files(tree, 'cifar10') | {f'cifar10/scripts/{name}' for name in SCRIPTS}
+    modules = _files(tree, 'cifar10', 'tf1_runner') | {
+        f'cifar10/scripts/{name}' for name in SCRIPTS
+    }
     assert modules == {name for name in held if '.dist-info/' not in name}
     assert '\nDescription-Content-Type: text/markdown\n' in metadata and '\n# cifar10\n' in metadata
 
@@ -136,3 +139,23 @@ def test_installed_scripts(tree, tmp_path, is_editable):
     ).splitlines()
     assert entries[0] == str(tmp_path)
     assert not {str(bin_dir.parent), str(bin_dir), os.path.join(site, 'cifar10')} & set(entries)
+    _run_cells(python, tmp_path)
+
+
+def _run_cells(python, directory):
+    """Run the cells of a notebook with its own cifar10.py."""
+    pytest.importorskip('IPython')
+    (directory / 'cifar10.py').write_text('NUM_CLASSES = 7\n')
+    cells = (
+        '%load_ext tf1_runner\n'
+        'import cifar10, cifar10_input, tensorflow as tf\n'
+        'print(cifar10.NUM_CLASSES, cifar10_input.NUM_CLASSES, tf.VERSION)'
+    )
+    printed = subprocess.check_output(
+        [python, '-m', 'IPython', '-c', cells],
+        cwd=str(directory),
+        env=dict(os.environ, IPYTHONDIR=str(directory / 'ipython'), PYTHONPATH=''),
+        text=True,
+        timeout=programs.DEADLINE_SECS,
+    )
+    assert printed == '7 10 1.15.5\n'
