@@ -103,31 +103,43 @@ def test_a_checkout_needs_no_installation(tmp_path):
         assert script in _help([sys.executable, path], tmp_path, tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('is_editable', [False, True])
-def test_installed_scripts(tree, tmp_path, is_editable):
-    """In a virtual environment that also sees the packages of this one.
+@pytest.fixture(scope='module', params=[False, True])
+def installation(request, tree, tmp_path_factory):
+    """The directory of venv/ and sources/, that of the packages, and True if it is editable.
 
-    The scripts are those of the installed package, or of the sources if the installation is
-    editable. A script puts neither its package nor the parent of bin/ into sys.path.
+    The virtual environment also sees the packages of this one.
     """
-    venv.create(str(tmp_path / 'venv'), with_pip=True)
-    python = str(tmp_path / 'venv' / 'bin' / 'python')
+    root = tmp_path_factory.mktemp('installation')
+    venv.create(str(root / 'venv'), with_pip=True)
+    python = str(root / 'venv' / 'bin' / 'python')
     code = 'import sysconfig; print(sysconfig.get_path("purelib"))'
     site = subprocess.check_output([python, '-c', code], text=True, timeout=60).strip()
     with open(os.path.join(site, 'packages.pth'), 'w') as packages:
         packages.write(sysconfig.get_path('purelib'))
-    sources = tmp_path / 'sources'
-    shutil.copytree(str(tree), str(sources))
+    shutil.copytree(str(tree), str(root / 'sources'))
     options = ['-qI', '--no-deps', '--no-index', '--no-build-isolation']
     subprocess.run(
-        [python, '-m', 'pip', 'install', *options, *(['-e'] if is_editable else []), str(sources)],
+        [
+            *[python, '-m', 'pip', 'install', *options, *(['-e'] if request.param else [])],
+            str(root / 'sources'),
+        ],
         check=True,
         timeout=programs.DEADLINE_SECS,
     )
-    path = sources / 'scripts' / 'cifar10_run.py'
+    return root, site, request.param
+
+
+@pytest.mark.slow
+def test_installed_scripts(installation, tmp_path):
+    """The scripts of an installation.
+
+    They are those of the installed package, or of the sources if the installation is editable. A
+    script puts neither its package nor the parent of bin/ into sys.path.
+    """
+    root, site, is_editable = installation
+    path = root / 'sources' / 'scripts' / 'cifar10_run.py'
     path.write_text(path.read_text().replace('"""Runs ', '"""Edited: runs '))
-    bin_dir = tmp_path / 'venv' / 'bin'
+    bin_dir = root / 'venv' / 'bin'
     assert set(SCRIPTS) <= {found.name for found in bin_dir.iterdir()}
     printed = _help([str(bin_dir / 'cifar10_run.py')], tmp_path, '')
     assert printed.startswith('Edited: runs ' if is_editable else 'Runs ')
@@ -139,13 +151,14 @@ def test_installed_scripts(tree, tmp_path, is_editable):
     ).splitlines()
     assert entries[0] == str(tmp_path)
     assert not {str(bin_dir.parent), str(bin_dir), os.path.join(site, 'cifar10')} & set(entries)
-    _run_cells(python, tmp_path)
 
 
-def _run_cells(python, directory):
-    """Run the cells of a notebook with its own cifar10.py."""
+@pytest.mark.slow
+def test_installed_runner_beside_another_cifar10(installation, tmp_path):
+    """The cells of a notebook with its own cifar10.py."""
     pytest.importorskip('IPython')
-    (directory / 'cifar10.py').write_text('NUM_CLASSES = 7\n')
+    python = str(installation[0] / 'venv' / 'bin' / 'python')
+    (tmp_path / 'cifar10.py').write_text('NUM_CLASSES = 7\n')
     cells = (
         '%load_ext tf1_runner\n'
         'import cifar10, cifar10_input, tensorflow as tf\n'
@@ -153,8 +166,8 @@ def _run_cells(python, directory):
     )
     printed = subprocess.check_output(
         [python, '-m', 'IPython', '-c', cells],
-        cwd=str(directory),
-        env=dict(os.environ, IPYTHONDIR=str(directory / 'ipython'), PYTHONPATH=''),
+        cwd=str(tmp_path),
+        env=dict(os.environ, IPYTHONDIR=str(tmp_path / 'ipython'), PYTHONPATH=''),
         text=True,
         timeout=programs.DEADLINE_SECS,
     )
