@@ -108,8 +108,7 @@ def _set(key, value):
 def test_a_batch_with_other_content(directory, rewrite, tmp_path, change, reason):
     rewrite(change)
     with messages.raises(
-        rf'^{directory} is damaged \({BATCH}: {reason}.*\): delete it or replace it by a good copy; if '
-        'the files are own data, '
+        rf'^{directory} is damaged \({BATCH}: {reason}.*\): delete it or replace it by a good copy$'
     ):
         preparation.convert(catalog.CIFAR10, directory, str(tmp_path / 'out'), print)
     assert not (tmp_path / 'out').exists()
