@@ -30,6 +30,7 @@ from absl import flags
 from cifar10.data import (
     copies,
     dataset,
+    dataset_info,
     dataset_writer,
     preparation,
     verification,
@@ -106,8 +107,6 @@ def hold_out(source, out):
 
 def info():
     """Verify a data set and its checksums, if any; print its classes and duplicates."""
-    from cifar10.data import dataset_info
-
     found = data_flags.existing_dataset()
     for split in found.splits:
         verification.verify(split)

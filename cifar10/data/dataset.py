@@ -200,7 +200,7 @@ def is_present(data_dir, published=None):
     pattern = os.path.join(glob.escape(directory), 'data_batch_*.bin')
     others = sorted(set(glob.glob(pattern)) - set(found.train.paths))
     if others and not has_info(directory):  # A trainer would leave out their images.
-        raise UserError(f'{others[0]} is not a file of the data set', 'move it away')
+        raise UserError(f'{others[0]} is not a file of the published data set', 'move it away')
     return True
 
 
