@@ -62,10 +62,10 @@ def page():
         'Training': training,
         'Hyperparameters': _defined(training_flags.define_hparams),
         'Devices': _defined(
-            training_flags.define_num_gpus, lambda: training_flags.define_placement('cpu')
+            training_flags.define_num_gpus, training_flags.define_variable_strategy
         ),
         'Threads': _defined(training_flags.define_threads),
-        'Checkpoint': _defined(data_flags.define_checkpoint, data_flags.define_views),
+        'Checkpoint': _defined(data_flags.define_checkpoint),
     }
     for title in ('Data set', 'Run', 'Hyperparameters', 'Threads'):
         for name in groups[title]:

@@ -3,7 +3,6 @@
 import ast
 import glob
 import os
-import re
 
 import pytest
 
@@ -91,18 +90,6 @@ def test_flags_stay_in_cli():
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and node.id == 'FLAGS'
     ] == []
-
-
-def test_lower_layers_name_no_flag():
-    """Exceptions: the help of flags, the flags of a program of the tutorial, and of nvidia-smi."""
-    named = set()
-    for name, _ in _modules():
-        if _floor(name) < FLOORS.index({'cli'}) and not name.startswith(
-            ('config', 'tutorial/', 'tf1/')
-        ):
-            with open(os.path.join(PACKAGE, name + '.py')) as source:
-                named.update((name, flag) for flag in re.findall(r'--[a-z]\w+', source.read()))
-    assert named == {('distributed/launcher', '--query'), ('distributed/launcher', '--format')}
 
 
 def test_lower_layers_print_nothing():
