@@ -78,7 +78,7 @@ class EvalHook(tf.train.SessionRunHook):
             self._evaluate(last)
 
     def _evaluate(self, ckpt):
-        """Evaluate a Checkpoint; print and write the precision."""
+        """Evaluate a Checkpoint; print, write and return the precision."""
         start = time.monotonic()
         if self._evaluator is None:
             self._evaluator = evaluation.Evaluator(self._split, self._device)
@@ -86,5 +86,7 @@ class EvalHook(tf.train.SessionRunHook):
         self._evaluated = ckpt.step
         seconds = time.monotonic() - start
         print(f'{evaluation.format_result(result)}\nThe evaluation took {seconds:.1f} s')
-        value = tf.Summary.Value(tag=event_files.PRECISION, simple_value=result.metrics.accuracy)
+        precision = result.metrics.accuracy
+        value = tf.Summary.Value(tag=event_files.PRECISION, simple_value=precision)
         event_files.write(self._run.summary_writer, [tf.Summary(value=[value])], result.step)
+        return precision

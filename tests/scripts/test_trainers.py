@@ -294,7 +294,6 @@ def test_the_synthetic_set_is_learnt(tmp_path):
         f'--train_dir={tmp_path / "train"}',
         '--recipe=fast',
         '--epochs=2',
-        '--warmup_epochs=0.2',
         '--deterministic',
         '--seed=1',
     )
