@@ -208,6 +208,7 @@ def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
     record = json.loads((tmp_path / 'run.json').read_text())
     kept = ['initial_learning_rate', 'num_epochs_per_decay', 'moving_average_decay']
     early = dict({name: record[name] for name in kept}, num_towers=2, last_step=None)
+    early['best'] = {'checkpoint': 'best.ckpt-1', 'precision': 0.5}  # up to version 1.8.0
     (tmp_path / 'run.json').write_text(json.dumps(early))
     assert run_record.read_hparams(str(tmp_path)) == small_run.HPARAMS
     read = run_record.read(str(tmp_path))
