@@ -98,7 +98,7 @@ def _step_session(formulation, job, num_warmup_steps):
     size = job.hparams.batch_size
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         batches = []
-        for device in job.first_devices:
+        for device in job.devices:
             images = rng.standard_normal([size, 24, 24, 3], np.float32)
             labels = rng.integers(0, job.dataset.num_classes, size).astype(np.int32)
             with tf.device(device):
