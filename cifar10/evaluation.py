@@ -59,11 +59,10 @@ class Evaluator:
             with tf.device(device):
                 # With weight decay 1, the collection 'losses' has each l2_loss(weights). `evaluate`
                 # multiplies them by the weight decay of the run.
-                logits = model.inference(
-                    distortions.crop(padded),
-                    split.num_classes,
-                    dataclasses.replace(CLASSIC, fc_weight_decay=1.0),
-                )
+                with tf.name_scope('crop'):
+                    crops = distortions.crop(padded)
+                hparams = dataclasses.replace(CLASSIC, fc_weight_decay=1.0)
+                logits = model.inference(crops, split.num_classes, hparams)
                 log_probabilities = tf.nn.log_softmax(logits)
             self._batch = labels, images, log_probabilities
             self._l2_losses = {
