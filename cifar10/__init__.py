@@ -6,7 +6,7 @@ sets no environment variable and opens no data file.
 
 import importlib as _importlib
 
-__version__ = '1.8.0'
+__version__ = '1.9.0'
 
 _MODULES = {  # module of each name
     'maybe_download_and_extract': 'cifar10.data.preparation',

@@ -3,6 +3,7 @@
 A field of HParams or RunSettings is one line: name, type, default, help, bounds or choices. Its
 flag with the checks of its value, its help and its row in docs/flags.md follow from the line. For a
 hyperparameter, so do run.json with the checks of a resumed run, the plan, and TensorBoard's tables.
+A hyperparameter without a help has no flag: recipes set it.
 
 A value that switches something off leaves the formula unchanged: 0 for an amount
 (label_smoothing), inf for a limit (epochs). A step, an interval or a seed that is not used is None.
@@ -27,16 +28,15 @@ NUM_CLASSES = 10
 NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN = 50000
 NUM_EXAMPLES_PER_EPOCH_FOR_EVAL = 10000
 
-VARIABLE_STRATEGIES = ['cpu', 'first_device', 'spread']  # placement of the variables
-NUM_VIEWS_CHOICES = [1, 2, 10]  # views per evaluated image
+VARIABLE_STRATEGIES = ['cpu', 'first_device']  # placement of the variables
 
 
-def setting(default, help, bounds=(None, None), choices=None, only_with=None):
+def setting(default, help=None, bounds=(None, None), choices=None, only_with=None):
     """Return a field of HParams or RunSettings.
 
     Args:
       default: the default; for a hyperparameter, that of the recipe classic.
-      help: the help of the flag, without the default.
+      help: the help of the flag, without the default; None: no flag.
       bounds: the smallest and the largest value, for numbers.
       choices: the valid strings, or None.
       only_with: (other field, its values): with other values, this field has no effect.
@@ -89,30 +89,19 @@ class HParams:
         _POSITIVE,
         only_with=('optimizer', ['muon']),
     )
-    matrix_weight_decay: float = setting(
-        0.75,
-        'Weight decay of the hidden layers per step, as a multiple of their learning rate; without effect with --matrix_weight_rms',
-        _AMOUNT,
-        only_with=('optimizer', ['muon']),
-    )
-    matrix_weight_rms: float = setting(
-        0.0,
-        'If R > 0, each update scales the weights of a hidden layer to the root mean square R',
-        _AMOUNT,
-        only_with=('optimizer', ['muon']),
-    )
+    # Weight decay of the hidden layers per step, as a multiple of their learning rate; without
+    # effect with matrix_weight_rms
+    matrix_weight_decay: float = setting(0.75, only_with=('optimizer', ['muon']))
+    # If R > 0, each update scales the weights of a hidden layer to the root mean square R.
+    matrix_weight_rms: float = setting(0.0, only_with=('optimizer', ['muon']))
     num_epochs_per_decay: float = setting(
         350.0, 'Epochs between two decays', (1e-3, _HUGE), only_with=('schedule', ['staircase'])
     )
     learning_rate_decay_factor: float = setting(
         0.1, 'Factor of each decay', (_TINY, 1), only_with=('schedule', ['staircase'])
     )
-    warmup_epochs: float = setting(
-        0.0,
-        'Epochs of warm-up. If only --epochs is given, it scales the default',
-        _AMOUNT,
-        only_with=('schedule', ['linear']),
-    )
+    # Epochs of warm-up in `epochs` of the recipe; with other `epochs`, it is the same fraction.
+    warmup_epochs: float = setting(0.0, only_with=('schedule', ['linear']))
     epochs: float = setting(
         math.inf,
         'Epochs of the run and of the linear schedule; inf means no end',
@@ -132,11 +121,8 @@ class HParams:
         _FRACTION,
         only_with=('moving_average_fraction', [0.0]),
     )
-    moving_average_fraction: float = setting(
-        0.0,
-        'If F > 0, the decay of the moving averages is 1 - 1 / (F * steps of the run)',
-        _FRACTION,
-    )
+    # If F > 0, the decay of the moving averages is 1 - 1 / (F * steps of the run).
+    moving_average_fraction: float = setting(0.0)
     crop_range: float = setting(
         1.0,
         'Largest distance between the centers of a training image and its random crop, as a fraction of the '
@@ -215,18 +201,6 @@ class RunSettings:
         'Steps between two evaluations on the test images; 0 disables evaluation. Default: only the '
         'last checkpoint is evaluated',
         (0, _MAX_INT),
-    )
-    keep_best: bool = setting(
-        False,
-        'Also keep the checkpoint with the best precision on the test images, as best.ckpt-STEP. The best of several '
-        'precisions is partly luck: choose with a data set of `cifar10_dataset.py holdout`, then evaluate once on the '
-        'test images. Without --eval_every, the evaluations are as often as the checkpoints',
-    )
-    target_precision: Optional[float] = setting(
-        None,
-        'Stop after the first evaluation with this precision on the test images, and print the seconds of training. '
-        'Without --eval_every, the evaluations are as often as the checkpoints. Not in a cluster',
-        (_TINY, 1),
     )
     profile_step: Optional[int] = setting(
         None, 'Step to trace. Perfetto and chrome://tracing show TRAIN_DIR/trace-STEP.json', _COUNT

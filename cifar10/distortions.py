@@ -96,19 +96,16 @@ def _standardize(images, contrast_factors):
     return tf.transpose(images, [0, 2, 3, 1])
 
 
-def crop(images, row_offset=0, column_offset=0, image_size=IMAGE_SIZE):
-    """Crop and standardize images.
+def crop(images, image_size=IMAGE_SIZE):
+    """Crop the centers of images, and standardize them.
 
     Args:
       images: uint8 [n, 3, 32, 32].
-      row_offset: pixels from the center of the image down to the center of the crop; the crop must
-        stay in the image.
-      column_offset: pixels to the right, likewise.
       image_size: height and width of the crop, up to 32.
 
     Returns:
       float32 [n, image_size, image_size, 3].
     """
-    top, left = (HEIGHT - image_size) // 2 + row_offset, (WIDTH - image_size) // 2 + column_offset
+    top, left = (HEIGHT - image_size) // 2, (WIDTH - image_size) // 2
     images = images[:, :, top : top + image_size, left : left + image_size]
     return _standardize(tf.cast(images, tf.float32), 1.0)

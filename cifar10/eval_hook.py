@@ -17,30 +17,25 @@ class EvalHook(tf.train.SessionRunHook):
 
     It evaluates every `eval_every` steps. After the session, `evaluate_last` evaluates the last
     checkpoint. If `eval_every` is 0, there is no evaluation. An evaluation prints and writes the
-    precision. With `keep_best`, it also keeps the best checkpoint. At `target_precision`, it
-    requests a stop. Training pauses, so the logged throughput is lower. TensorFlow has no such
-    hook.
+    precision. Training pauses, so the logged throughput is lower. TensorFlow has no such hook.
     """
 
     _evaluator = None  # created by the first evaluation: the first step is not delayed
     _evaluated = None  # the step of the last evaluation
-    _has_reached_target = False
-    _evaluation_secs = 0  # of all evaluations of this training
 
-    def __init__(self, step, run, split, settings, device):
+    def __init__(self, step, run, split, every_n_steps, device):
         """Make the hook.
 
         Args:
           step: a training.Step.
           run: a Run.
           split: the dataset.Split of the test images.
-          settings: a RunSettings.
+          every_n_steps: see RunSettings.eval_every.
           device: the name of the device for the evaluation.
         """
         self._fetches = step.global_step
         self._run, self._split, self._device = run, split, device
-        self._every_n_steps, self._keeps_best = settings.eval_every, settings.keep_best
-        self._target_precision = settings.target_precision
+        self._every_n_steps = every_n_steps
 
     def begin(self):
         """Verify the test files before training; collect the variables.
@@ -53,9 +48,8 @@ class EvalHook(tf.train.SessionRunHook):
         self._variables = {variable.op.name: variable for variable in tf.global_variables()}
 
     def after_create_session(self, session, coord):
-        """Record the current step; start the timer."""
+        """Record the current step."""
         self._global_step = session.run(tf.train.get_global_step())
-        self._start = time.monotonic()
 
     def before_run(self, run_context):
         """Request the step."""
@@ -74,8 +68,6 @@ class EvalHook(tf.train.SessionRunHook):
         path = os.path.join(self._run.directory, f'step {self._global_step} (in memory)')
         values = run_context.session.run(self._variables)
         self._evaluate(checkpoint.Checkpoint(path, int(self._global_step), values))
-        if self._has_reached_target:
-            run_context.request_stop()
 
     def evaluate_last(self):
         """Evaluate the last checkpoint of the run, unless it is already evaluated."""
@@ -84,30 +76,17 @@ class EvalHook(tf.train.SessionRunHook):
         last = checkpoint.read_latest(self._run.directory)
         if last.step != self._evaluated:
             self._evaluate(last)
-        if self._target_precision and not self._has_reached_target:
-            print(f'Precision @ 1 = {self._target_precision:g} is not reached')
 
     def _evaluate(self, ckpt):
-        """Evaluate a Checkpoint; print and write the precision."""
+        """Evaluate a Checkpoint; print, write and return the precision."""
         start = time.monotonic()
         if self._evaluator is None:
             self._evaluator = evaluation.Evaluator(self._split, self._device)
         result = self._evaluator.evaluate(ckpt)
         self._evaluated = ckpt.step
         seconds = time.monotonic() - start
-        self._evaluation_secs += seconds
         print(f'{evaluation.format_result(result)}\nThe evaluation took {seconds:.1f} s')
         precision = result.metrics.accuracy
         value = tf.Summary.Value(tag=event_files.PRECISION, simple_value=precision)
         event_files.write(self._run.summary_writer, [tf.Summary(value=[value])], result.step)
-        best = self._keeps_best and self._run.keep_best(ckpt, precision)
-        if best:
-            print(
-                f'Best so far: precision @ 1 = {precision:.3f} on the test images, kept as {best}'
-            )
-        if self._target_precision and precision >= self._target_precision:
-            self._has_reached_target = True
-            print(
-                f'Precision @ 1 = {self._target_precision:g} is reached at step {ckpt.step}, {time.monotonic() - self._start:.1f} s '
-                f'after the start of this training (evaluations: {self._evaluation_secs:.1f} s)'
-            )
+        return precision

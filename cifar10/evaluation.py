@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import datetime
-import itertools
 import math
 import os
 import time
@@ -26,14 +25,13 @@ _POLL_SECS = 2
 class Evaluator:
     """Evaluation graph, built once for all checkpoints."""
 
-    def __init__(self, split, device='/cpu:0', num_examples=None, num_views=1):
+    def __init__(self, split, device='/cpu:0', num_examples=None):
         """Build the graph.
 
         Args:
           split: the Split to evaluate, e.g. the test split of a Dataset.
           device: the device of the network.
           num_examples: evaluate only the first `num_examples`; None evaluates all.
-          num_views: views per image, see crop_and_flip.
 
         Raises:
           UserError: a file is missing or malformed, or there are fewer examples than num_examples.
@@ -47,9 +45,8 @@ class Evaluator:
                 'leave it out to evaluate all',
                 'num_examples',
             )
-        self._num_views = num_views
         self._config = machine.session_config(
-            [device], machine.choose_threads([device], input_lib.BATCH_SIZE * num_views)
+            [device], machine.choose_threads([device], input_lib.BATCH_SIZE)
         )
         self.graph = tf.Graph()
         with self.graph.as_default():
@@ -62,12 +59,11 @@ class Evaluator:
             with tf.device(device):
                 # With weight decay 1, the collection 'losses' has each l2_loss(weights). `evaluate`
                 # multiplies them by the weight decay of the run.
-                log_probabilities = mean_log_probabilities(
-                    padded,
-                    num_views,
-                    split.num_classes,
-                    dataclasses.replace(CLASSIC, fc_weight_decay=1.0),
-                )
+                with tf.name_scope('crop'):
+                    crops = distortions.crop(padded)
+                hparams = dataclasses.replace(CLASSIC, fc_weight_decay=1.0)
+                logits = model.inference(crops, split.num_classes, hparams)
+                log_probabilities = tf.nn.log_softmax(logits)
             self._batch = labels, images, log_probabilities
             self._l2_losses = {
                 'losses/' + part.op.name: part for part in tf.get_collection('losses')
@@ -109,7 +105,7 @@ class Evaluator:
         losses[event_files.TOTAL_LOSS] = sum(losses.values())
         names = list(self._split.class_names or map(str, range(metrics.num_classes)))
         image_files = self._split.image_files()
-        return Result(ckpt.step, self._num_views, metrics, mistakes, names, losses, image_files)
+        return Result(ckpt.step, metrics, mistakes, names, losses, image_files)
 
     def _evaluate_examples(self, session):
         """Return the Metrics and the most confident mistakes."""
@@ -140,54 +136,14 @@ class Evaluator:
         return Metrics(*map(np.concatenate, zip(*batches))), mistakes
 
 
-def crop_and_flip(images, num_views):
-    """Return standardized views of each image.
-
-    Args:
-      images: uint8 [n, 3, 32, 32].
-      num_views: 1: the center crop; 2: the center crop and its mirror image; 10: the center crop,
-        four crops towards the corners, and the five mirror images.
-
-    Returns:
-      A list of `num_views` float32 [n, 24, 24, 3].
-    """
-    shifts = [(0, 0)]
-    if num_views == 10:
-        # (down, right) in pixels, from the center of the image to the center of the crop
-        shifts += itertools.product([-3, 3], repeat=2)
-    crops = [distortions.crop(images, *shift) for shift in shifts]
-    return crops if num_views == 1 else crops + [crop[:, :, ::-1] for crop in crops]
-
-
-def mean_log_probabilities(images, num_views, num_classes, hparams):
-    """Return the log of the mean class probabilities over the views.
-
-    Args:
-      images: uint8 [n, 3, 32, 32].
-      num_views: see crop_and_flip.
-      num_classes: see model.inference.
-      hparams: see model.inference.
-
-    Returns:
-      float32 [n, num_classes].
-    """
-    with tf.name_scope('views'):
-        images = tf.concat(crop_and_flip(images, num_views), 0)
-    logits = model.inference(images, num_classes, hparams)
-    with tf.name_scope('log_probabilities'):
-        log_softmax = tf.reshape(tf.nn.log_softmax(logits), [num_views, -1, num_classes])
-        return tf.reduce_logsumexp(log_softmax, 0) - math.log(num_views)
-
-
 def format_result(result, top_k=None):
     """Return a line with precision @ 1, its confidence interval, and precision @ `top_k`."""
     metrics = result.metrics
     now = datetime.datetime.now().isoformat(' ', 'microseconds')
-    views = f'{result.num_views} views, ' if result.num_views > 1 else ''
     lower, upper = metrics.confidence_interval
     line = (
         f'{now}: precision @ 1 = {metrics.accuracy:.3f} ({metrics.num_correct} of {metrics.num_examples}, '
-        f'{views}step {result.step}), 95 % interval {lower:.3f} to {upper:.3f}'
+        f'step {result.step}), 95 % interval {lower:.3f} to {upper:.3f}'
     )
     if top_k:
         line += f', precision @ {top_k} = {metrics.precision_at_k(top_k):.3f}'

@@ -2,7 +2,7 @@
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import model, placement
+from cifar10 import model
 from cifar10.config import CLASSIC, NUM_CLASSES
 
 TOWER_NAME = 'tower'
@@ -52,8 +52,7 @@ def tower_gradients(
     """Build one tower per batch; all towers share one set of variables.
 
     Args:
-      devices: device names, divided equally over the towers. Each tower divides its layers over its
-        own devices.
+      devices: one device name per tower.
       batches: one (images, labels) per tower.
       opt: a tf.train.Optimizer.
       num_classes: see model.inference.
@@ -65,21 +64,12 @@ def tower_gradients(
       tower_grads: a list with each tower's list of (gradient, variable).
     """
     losses, tower_grads = [], []
-    devices_per_tower = len(devices) // len(batches)
-    for i, (images, labels) in enumerate(batches):
-        own = devices[i * devices_per_tower : (i + 1) * devices_per_tower]
-        device = own[0] if devices_per_tower == 1 else placement.LayerDeviceSetter(own)
+    for i, (device, (images, labels)) in enumerate(zip(devices, batches)):
         with tf.device(device), tf.name_scope(f'{TOWER_NAME}_{i}') as scope, tf.variable_scope(
             tf.get_variable_scope(), reuse=i > 0, custom_getter=_read_once()
         ):
             losses.append(tower_loss(scope, images, labels, num_classes, hparams, num_sub_batches))
-            tower_grads.append(
-                opt.compute_gradients(
-                    losses[-1],
-                    tf.trainable_variables(),
-                    colocate_gradients_with_ops=devices_per_tower > 1,
-                )
-            )
+            tower_grads.append(opt.compute_gradients(losses[-1], tf.trainable_variables()))
     return losses, tower_grads
 
 

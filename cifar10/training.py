@@ -5,7 +5,7 @@ from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import __version__, hooks, optimizer, placement
+from cifar10 import __version__, hooks, optimizer
 from cifar10.config import (
     CLASSIC,
     NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
@@ -30,9 +30,8 @@ class Job(NamedTuple):
 
     dataset: Dataset
     hparams: HParams = CLASSIC
-    devices: Sequence[str] = ('/cpu:0',)  # of tower 0, then of tower 1, ...
+    devices: Sequence[str] = ('/cpu:0',)  # one per tower
     settings: RunSettings = RunSettings()
-    devices_per_tower: int = 1  # for the layers of one tower
     variable_strategy: str = 'cpu'  # one of config.VARIABLE_STRATEGIES
     shard: Shard = Shard()  # of the examples
     dataset_name: Optional[str] = None  # for the record
@@ -54,17 +53,12 @@ class Job(NamedTuple):
     @property
     def num_towers(self):
         """The number of towers."""
-        return len(self.devices) // self.devices_per_tower
+        return len(self.devices)
 
     @property
-    def variable_devices(self):
-        """The devices of the variables."""
-        return placement.variable_devices(self.variable_strategy, self.devices)
-
-    @property
-    def first_devices(self):
-        """The first device of each tower."""
-        return self.devices[:: self.devices_per_tower]
+    def variable_device(self):
+        """The device of the variables."""
+        return '/cpu:0' if self.variable_strategy == 'cpu' else self.devices[0]
 
     @property
     def run_length(self):
@@ -116,13 +110,13 @@ class Job(NamedTuple):
         requested = requested_threads(self.settings)
         if self.settings.deterministic:  # The order of sums varies if threads share an operation.
             requested = requested._replace(intra_op=1, prefetch=1)
-        return machine.choose_threads(self.first_devices, self.hparams.batch_size, requested)
+        return machine.choose_threads(self.devices, self.hparams.batch_size, requested)
 
     @property
     def num_sub_batches(self):
         """The number of sub-batches per tower, see model.inference."""
         return machine.num_sub_batches(
-            self.first_devices, self.hparams.batch_size, self.settings.inter_op_threads
+            self.devices, self.hparams.batch_size, self.settings.inter_op_threads
         )
 
     @property
@@ -269,7 +263,7 @@ def hooks_and_finish(job, run, step, saver, queue, stop_request):
     summaries = run and hooks.SummaryHook(
         settings.save_summaries_steps, summary_writer=writer, summary_op=step.summary_op
     )
-    evaluation = run and EvalHook(step, run, job.dataset.test, settings, job.devices[0])
+    evaluation = run and EvalHook(step, run, job.dataset.test, settings.eval_every, job.devices[0])
     session_hooks = [  # TensorFlow calls them in this order, before and after each step.
         # Stop after the last step.
         tf.train.StopAtStepHook(last_step=run_length.last_step),

@@ -28,7 +28,7 @@ def define_flags():
     """Define the flags."""
     training_flags.define()
     training_flags.define_num_gpus()
-    training_flags.define_placement('cpu')
+    training_flags.define_variable_strategy('cpu')
     cluster_flags.define()
 
 
@@ -109,7 +109,7 @@ def train(worker, run, first_step):
 def evaluate():
     """Evaluate new checkpoints until the run ends; write summaries to TRAIN_DIR/eval."""
     # The chief may first resume or move aside an older run in this directory, and then saves.
-    deadline = time.monotonic() + FLAGS.connect_timeout_secs
+    deadline = time.monotonic() + server.CONNECT_TIMEOUT_SECS
     first = checkpoint.fingerprint(FLAGS.train_dir)
     print(f'Waiting for a new checkpoint in {FLAGS.train_dir}')
     while checkpoint.fingerprint(FLAGS.train_dir) == first and time.monotonic() < deadline:
@@ -120,26 +120,25 @@ def evaluate():
     evaluation.evaluate_checkpoints(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
 
 
-def serve(cluster, task, timeouts):
+def serve(cluster, task):
     """Run a parameter server until all workers have ended."""
     threads = training.requested_threads(training_flags.settings_from_flags())
     target = server.start(cluster, task, machine.session_config(['/cpu:0'], threads))
     watchdog = server.Watchdog(
         cluster,
         task,
-        timeouts,
+        FLAGS.stall_timeout_secs,
         lambda: checkpoint.has_ended(FLAGS.train_dir),
         cluster_flags.address_hint(),
     )
     server.serve(target, cluster, task, watchdog)
 
 
-def work(cluster, task, timeouts):
+def work(cluster, task):
     """Run a worker until the last checkpoint is saved."""
     strategy = cluster_flags.strategy_from_flags(cluster)
     job = training_job.job_from_flags(
         FLAGS.num_gpus,
-        FLAGS.devices_per_tower,
         FLAGS.variable_strategy,
         shard=Shard(task.index, strategy.num_workers),
         mode=strategy.mode,
@@ -154,7 +153,9 @@ def work(cluster, task, timeouts):
         print(training.nothing_to_do(job, FLAGS.train_dir, step))
         return
     target = server.start(cluster, task, job.session_config)
-    watchdog = server.Watchdog(cluster, task, timeouts, has_ended, cluster_flags.address_hint())
+    watchdog = server.Watchdog(
+        cluster, task, FLAGS.stall_timeout_secs, has_ended, cluster_flags.address_hint()
+    )
     worker = worker_session.Worker(cluster, task, strategy, job, target, watchdog)
     cluster_line = training_job.describe_cluster(cluster, task, strategy)
     with (
@@ -171,13 +172,12 @@ def work(cluster, task, timeouts):
 def main():
     """Run the task: parameter server, evaluator or worker."""
     cluster, task = cluster_flags.cluster_from_flags()
-    timeouts = FLAGS.connect_timeout_secs, FLAGS.stall_timeout_secs
     if task.job_name == EVALUATOR:
         evaluate()
     elif task.job_name == 'ps':
-        serve(cluster, task, timeouts)
+        serve(cluster, task)
     else:
-        work(cluster, task, timeouts)
+        work(cluster, task)
 
 
 if __name__ == '__main__':

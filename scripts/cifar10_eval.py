@@ -41,7 +41,6 @@ def define_flags():
         ['test', 'train_eval'],
         'Images: test, or train_eval for the training images without distortions.',
     )
-    data_flags.define_views()
     data_flags.define_integer(
         'top_k',
         None,
@@ -103,7 +102,7 @@ def evaluator():
     split = found.test if FLAGS.eval_data == 'test' else found.train
     data_flags.check_top_k(split.num_classes)
     (device,) = training_job.find_devices(1) if FLAGS.use_gpu else ['/cpu:0']
-    return evaluation.Evaluator(split, device, FLAGS.num_examples, int(FLAGS.num_views))
+    return evaluation.Evaluator(split, device, FLAGS.num_examples)
 
 
 def checkpoints():

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Trains on one or several devices.
 
-Each device has a tower, or each tower has several devices (--devices_per_tower). The towers share
-the variables, on the CPU or the GPUs (--variable_strategy). In each step, every tower takes its own
-batch. Then the gradients are averaged, and one update is applied.
+Each device has a tower. The towers share the variables, on the CPU or the first GPU
+(--variable_strategy). In each step, every tower takes its own batch. Then the gradients are
+averaged, and one update is applied.
 
   cifar10_multi_gpu_train.py --num_gpus=4
-  cifar10_multi_gpu_train.py --num_gpus=4 --devices_per_tower=2 --variable_strategy=spread
 """
 
 import os
@@ -57,7 +56,7 @@ def train(job, run):
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, run_length, hparams)
         opt = optimizer.create(learning_rate, hparams)
-        with placement.variables_on(job.variable_devices):
+        with placement.variables_on(job.variable_device):
             losses, tower_grads = multi_gpu.tower_gradients(
                 job.devices, batches, opt, job.dataset.num_classes, hparams, job.num_sub_batches
             )
@@ -75,9 +74,7 @@ def train(job, run):
 
 def main():
     """Prepare the data set and the train_dir, print the plan, and train."""
-    job = training_job.job_from_flags(
-        FLAGS.num_gpus, FLAGS.devices_per_tower, FLAGS.variable_strategy
-    )
+    job = training_job.job_from_flags(FLAGS.num_gpus, FLAGS.variable_strategy)
     with training_job.start_run(job) as run:
         train(job, run)
 

@@ -34,7 +34,6 @@ def define_flags():
     data_flags.define_directory(
         'saved_model_dir', None, 'SavedModel of cifar10_export.py, instead of a checkpoint.'
     )
-    data_flags.define_views()
     data_flags.define_integer(
         'top_k',
         None,
@@ -51,7 +50,7 @@ def check_flags():
     """Raise UserError if flags contradict each other."""
     if FLAGS.json and FLAGS.csv:
         raise UserError('--json and --csv exclude each other', 'give one of them')
-    for name in ('checkpoint_dir', 'checkpoint', 'num_views'):
+    for name in ('checkpoint_dir', 'checkpoint'):
         if FLAGS.saved_model_dir and FLAGS[name].present:
             raise UserError(
                 f'--{name} has no effect with --saved_model_dir', 'leave out one of them'
@@ -80,8 +79,7 @@ def predictor(num_images):
     network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
     for note in network.notes:
         errors.warn(note)  # stdout has predictions only.
-    predict = prediction.checkpoint_predictor(network, int(FLAGS.num_views), num_images)
-    return predict, network.class_names
+    return prediction.checkpoint_predictor(network, num_images), network.class_names
 
 
 def main(*names):

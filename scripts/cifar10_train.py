@@ -48,7 +48,7 @@ def train(job, run):
         global_step = tf.train.get_or_create_global_step()
         learning_rate = optimizer.learning_rate(global_step, run_length, hparams)
         opt = optimizer.create(learning_rate, hparams)
-        with placement.variables_on(job.variable_devices), tf.device(device):
+        with placement.variables_on(job.variable_device), tf.device(device):
             logits = model.inference(images, job.dataset.num_classes, hparams, job.num_sub_batches)
             loss = model.loss(logits, labels, hparams=hparams)
             gradients = opt.compute_gradients(loss)

@@ -42,7 +42,6 @@ NOT_RUN = [
     r'^README.md: python scripts/cifar10_eval.py$',
     r'^one_step.md: with tf.control_dependencies',  # two lines of a program
     r'^listings.md: import numpy',  # tests/test_book_listing.py runs it
-    r' holdout /tmp/cifar10_data ',  # needs more than 5,000 images
     r' --train_dir=search_2 ',
     r'^fine_tuning.md: +#',  # changes of the package
 ]
@@ -69,7 +68,7 @@ PROMISED = [
         ' --train_dir=shapes_run ',
         r' precision @ 1 = (1\.000|0\.[89]\d\d) \(\d+ of 30, step 85\)',
     ),
-    ('own_images.md', ' --num_views=10', r'of 30, 10 views, step 85\)'),
+    ('own_images.md', ' --eval_dir=shapes_eval ', r'of 30, step 85\)'),
     (
         'own_images.md',
         ' holdout ',
@@ -157,9 +156,9 @@ def test_flags():
 
 
 def test_the_table_of_recipes():
-    """It has the hyperparameters that differ; a cell without effect is empty."""
-    rows = re.findall(r'^\| `--(\w+)` \|(.*)\|.*\|$', pages.read('recipes.md'), re.M)
-    found = {name: [cell.strip() for cell in cells.split('|')] for name, cells in rows}
+    """It has the hyperparameters that differ; a flag has dashes; a cell without effect is empty."""
+    rows = re.findall(r'^\| `(--)?(\w+)` \|(.*)\|.*\|$', pages.read('recipes.md'), re.M)
+    found = {name: [cell.strip() for cell in cells.split('|')] for _, name, cells in rows}
 
     def cell(recipe, name):
         value = getattr(recipe, name) if recipe.has_effect(name) else ''
@@ -168,6 +167,8 @@ def test_the_table_of_recipes():
     expected = {name: [cell(recipe, name) for recipe in RECIPES.values()] for name in HPARAMS}
     del expected['recipe']
     assert found == {name: cells for name, cells in expected.items() if len(set(cells)) > 1}
+    for dashes, name, _ in rows:
+        assert bool(dashes) == bool(HPARAMS[name].metadata['help']), name
 
 
 def test_the_program_that_calls_train(tmp_path, capsys):
@@ -206,8 +207,7 @@ def _make_checkout(directory):
         script = directory / 'bin' / name
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
         script.chmod(0o755)
-    for name in ('cifar10_data', 'cifar10_holdout'):
-        data_sets.write(directory / name, train_records=2)
+    data_sets.write(directory / 'cifar10_data', train_records=2)
     synthetic.maybe_write(str(directory / 'cifar10_synthetic'), records_per_file=100)
     (directory / 'my_program.py').write_text(PROGRAM)
     pictures.write(directory / 'my_photos', ['cats', 'dogs'], 10)

@@ -1,4 +1,4 @@
-"""Evaluation: each example once, moving averages, views, each checkpoint once."""
+"""Evaluation: each example once, moving averages, each checkpoint once."""
 
 import dataclasses
 import re
@@ -16,8 +16,8 @@ from cifar10.system import machine
 from tests.helpers import checkpoints, data_sets, events, faults, messages, oracle
 
 
-def _evaluator(paths, num_examples=None, num_views=1):
-    return evaluation.Evaluator(data_sets.records(paths), '/cpu:0', num_examples, num_views)
+def _evaluator(paths, num_examples=None):
+    return evaluation.Evaluator(data_sets.records(paths), '/cpu:0', num_examples)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_each_example_is_scored_once(tmp_path, monkeypatch, test_records, num_ex
     correct, cross_entropy = checkpoints.expected_result(data_dir, variables, num_examples)
     metrics = result.metrics
     assert (metrics.num_correct, metrics.num_examples) == (correct, num_examples or test_records)
-    assert (result.step, result.num_views) == (7, 1)
+    assert result.step == 7
     losses = {
         f'losses/{layer}/weight_loss': 0.004
         * (variables[layer + '/weights'].astype(float) ** 2).sum()
@@ -56,11 +56,10 @@ def test_each_example_is_scored_once(tmp_path, monkeypatch, test_records, num_ex
         assert (mistake.image.transpose(1, 2, 0) == images[mistake.index]).all()
 
 
-@pytest.mark.parametrize('num_views', [1, 2, 10])
-def test_all_batches_have_one_shape(paths, num_views):
+def test_all_batches_have_one_shape(paths):
     """For every other shape, a GPU would choose algorithms again."""
-    images = _evaluator(paths, num_views=num_views).graph.get_tensor_by_name('images:0')
-    assert images.shape.as_list() == [num_views * 128, 24, 24, 3]
+    images = _evaluator(paths).graph.get_tensor_by_name('images:0')
+    assert images.shape.as_list() == [128, 24, 24, 3]
 
 
 def test_raw_weights_without_averages(tmp_path, data_dir, paths, capsys):
@@ -138,30 +137,3 @@ def test_what_is_printed_and_written(tmp_path, data_dir, paths, capsys, monkeypa
     } | ({'confusion_matrix', 'reliability', 'mistakes'} if is_available else set())
     assert {step for step, _ in written.values()} == {12}
     assert evaluation.evaluate_checkpoints(evaluator, [], str(tmp_path / 'eval')) is None
-
-
-def _views(images, num_views):
-    """Return the views of uint8 [n, 32, 32, 3] by tf.image.
-
-    The crops of 24 x 24 pixels are at the centre, and 3 pixels from it.
-    """
-    corners = [(4, 4)] + [(1, 1), (1, 7), (7, 1), (7, 7)] * (num_views == 10)
-    crops = [tf.image.crop_to_bounding_box(images, *corner, 24, 24) for corner in corners]
-    return [
-        tf.image.per_image_standardization(tf.cast(view, tf.float32))
-        for view in crops + [tf.image.flip_left_right(crop) for crop in crops]
-    ]
-
-
-@pytest.mark.parametrize('num_views', [2, 10])
-def test_probabilities_are_averaged_over_views(tmp_path, paths, num_views):
-    path, variables = checkpoints.save(tmp_path, 1)
-    result = _evaluator(paths, 6, num_views).evaluate(checkpoint.read(path))
-    _, images = oracle.read_records(paths)
-    with tf.Session() as session:
-        views = session.run(tf.concat(_views(images[:6], num_views), 0))
-    logits = oracle.logits(views, variables).reshape(num_views, 6, 10)
-    probabilities = np.exp(logits - logits.max(2, keepdims=True))
-    probabilities = (probabilities / probabilities.sum(2, keepdims=True)).mean(0)
-    np.testing.assert_allclose(np.exp(result.metrics.log_probabilities), probabilities, atol=1e-5)
-    assert f' of 6, {num_views} views, step 1), 95 % interval ' in evaluation.format_result(result)

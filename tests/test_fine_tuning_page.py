@@ -16,7 +16,8 @@ PATIENCE, CLASS_WEIGHTS = [item.text for item in pages.items('fine_tuning.md') i
 @pytest.mark.slow
 def test_patience(tmp_path, data_dir):
     """Almost nothing is learnt, so the fifth evaluation after the best one ends the run."""
-    checkout = checkouts.copy(tmp_path, {'eval_hook.py': [(r'\Z', PATIENCE)]})
+    place = r' +self\._evaluate\(checkpoint\.Checkpoint.*\n'
+    checkout = checkouts.copy(tmp_path, {'eval_hook.py': [(place, PATIENCE)]})
     flags = [f'--data_dir={data_dir}', f'--train_dir={tmp_path / "run"}', '--batch_size=8']
     flags += ['--max_steps=40', '--eval_every=1', '--initial_learning_rate=0.000001']
     status, stdout, stderr = programs.run('cifar10_train', *flags, checkout=checkout)

@@ -1,4 +1,4 @@
-"""Device of each layer and variable, and equal updates for any placement."""
+"""Device of each tower and variable, and equal updates for any placement."""
 
 import dataclasses
 import functools
@@ -16,6 +16,7 @@ from cifar10.data import dataset
 from cifar10.runs.run import open_run
 from cifar10.system import machine
 from scripts import cifar10_multi_gpu_train
+from tests.helpers import checkouts, forks, pages
 
 SLOW = pytest.mark.slow
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
@@ -27,16 +28,6 @@ HPARAMS = {
         FAST, warmup_epochs=0.0, moving_average_fraction=0.0, moving_average_decay=0.3
     ),
     'best': dataclasses.replace(BEST, warmup_epochs=0.0, initial_learning_rate=0.02),
-}
-LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
-SIZES = [4800, 64, 102400, 64, 884736, 384, 73728, 192, 1920, 10]
-VARIABLES = [f'{layer}/{kind}' for layer in LAYERS for kind in ('weights', 'biases')]
-DIVISIONS = {
-    1: [LAYERS],
-    2: [['conv1', 'conv2'], ['local3', 'local4', 'softmax_linear']],
-    3: [['conv1'], ['conv2'], ['local3', 'local4', 'softmax_linear']],
-    4: [['conv1'], ['conv2'], ['local3'], ['local4', 'softmax_linear']],
-    5: [[layer] for layer in LAYERS],
 }
 
 
@@ -59,35 +50,13 @@ def test_tower_devices(monkeypatch, capsys, gpus, towers, devices, message):
     assert told.startswith(message) and bool(told) == bool(message)
 
 
-def test_layers_are_divided():
-    assert {n: placement.divide_layers(n) for n in range(1, 6)} == DIVISIONS
-
-
-def test_the_layers_are_those_of_the_network():
-    model.inference(tf.zeros([1, 24, 24, 3]))
-    assert [variable.op.name for variable in tf.trainable_variables()] == VARIABLES
-    assert placement.LAYERS == LAYERS
-
-
-def test_each_variable_goes_to_the_emptiest_device():
-    """Of equal ones the first, as in NumPy's argmin; the dtype counts."""
-    rng, held = np.random.default_rng(0), np.zeros(3)
-    balancer = placement.GreedyLoadBalancer(['a', 'b', 'c'])
-    for i in range(40):
-        shape, dtype = rng.integers(1, 5, 2), [np.float16, np.float32, np.int64][i % 3]
-        expected = held.argmin()
-        held[expected] += shape.prod() * dtype(0).nbytes
-        for _ in range(2):  # for a second tower
-            device = balancer.assign_device(f'variable {i}', shape.tolist(), tf.as_dtype(dtype))
-            assert device == 'abc'[expected]
-
-
-def _build(hparams, devices, num_towers, strategy):
+def _build(hparams, devices, strategy):
     """Build the towers and their update; return losses, averaged gradients and the train op."""
     global_step = tf.train.get_or_create_global_step()
     opt = optimizer.create(optimizer.learning_rate(global_step, RUN_LENGTH, hparams), hparams)
-    batches = list(zip(tf.split(IMAGES, num_towers), tf.split(LABELS, num_towers)))
-    with placement.variables_on(placement.variable_devices(strategy, devices)):
+    batches = list(zip(tf.split(IMAGES, len(devices)), tf.split(LABELS, len(devices))))
+    job = training.Job(None, hparams, devices, variable_strategy=strategy)
+    with placement.variables_on(job.variable_device):
         losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt, hparams=hparams)
     gradients = multi_gpu.average_gradients(tower_grads)
     return losses, gradients, optimizer.train_op(opt, gradients, global_step, RUN_LENGTH, hparams)
@@ -129,21 +98,16 @@ def _update_on_one_device(recipe):
 
 
 @pytest.mark.parametrize(
-    'num_towers, devices_per_tower, strategy, recipe',
+    'num_towers, strategy, recipe',
     [
-        (4, 1, 'cpu', 'classic'),
-        (2, 2, 'spread', 'fast'),
-        pytest.param(2, 1, 'cpu', 'best', marks=SLOW),
-        pytest.param(1, 5, 'first_device', 'classic', marks=SLOW),
+        (4, 'cpu', 'classic'),
+        (2, 'first_device', 'fast'),
+        pytest.param(2, 'cpu', 'best', marks=SLOW),
     ],
 )
-def test_every_placement_makes_the_update_of_one_device(
-    num_towers, devices_per_tower, strategy, recipe
-):
-    devices = [f'/cpu:{i}' for i in range(num_towers * devices_per_tower)]
-    losses, variables = _update(
-        lambda: _build(_in_float32(recipe), devices, num_towers, strategy), devices
-    )
+def test_every_placement_makes_the_update_of_one_device(num_towers, strategy, recipe):
+    devices = [f'/cpu:{i}' for i in range(num_towers)]
+    losses, variables = _update(lambda: _build(_in_float32(recipe), devices, strategy), devices)
     one_losses, one_variables = _update_on_one_device(recipe)
     np.testing.assert_allclose(losses, one_losses, rtol=1e-5)
     assert abs(losses[2] - losses[0]) > 1e-3 and variables.keys() == one_variables.keys()
@@ -151,57 +115,60 @@ def test_every_placement_makes_the_update_of_one_device(
         np.testing.assert_allclose(variables[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def _holders(devices, strategy):
-    """Return the device of each variable of the network."""
-    places = {'cpu': ['/device:CPU:0'], 'first_device': devices[:1], 'spread': devices}[strategy]
-    held, holders = [0] * len(places), {}
-    for variable, size in zip(VARIABLES, SIZES):
-        emptiest = held.index(min(held))
-        held[emptiest] += size
-        holders[variable] = places[emptiest]
-    return holders
-
-
-def _layer(name):
-    """Return the layer of an operation of a tower, by its name."""
-    scope = re.match('tower_[0-9]/(?:gradients/tower_[0-9]/)?([a-z0-9A-Z_]+)', name).group(1)
-    scope = re.sub('(_[0-9]+)?(_grad)?$', '', scope)
-    default = scope if scope in LAYERS else 'softmax_linear'
-    between = dict.fromkeys(['images', 'split', 'pool1', 'norm1'], 'conv1')
-    between.update(dict.fromkeys(['norm2', 'pool2', 'flat'], 'conv2'))
-    return between.get(scope, default)
-
-
 @pytest.mark.parametrize(
-    'devices_per_tower, strategy', [(1, 'cpu'), (2, 'spread'), (2, 'first_device'), (5, 'spread')]
+    'strategy, holder', [('cpu', '/device:CPU:0'), ('first_device', '/device:GPU:0')]
 )
-def test_every_operation_is_on_its_device(graph, devices_per_tower, strategy):
-    devices = [f'/device:GPU:{i}' for i in range(2 * devices_per_tower)]
+def test_every_operation_is_on_its_device(graph, strategy, holder):
+    devices = [f'/device:GPU:{i}' for i in range(2)]
     with tf.device('/cpu:0'):
-        _, gradients, _ = _build(HPARAMS['fast'], devices, 2, strategy)
-    holders, kinds = _holders(devices, strategy), set()
+        _, gradients, _ = _build(HPARAMS['fast'], devices, strategy)
+    kinds = set()
     for variable in tf.global_variables():  # with slots and moving averages
-        owner = '/'.join(variable.op.name.split('/')[:2])
-        assert variable.device == holders.get(owner, '/device:CPU:0'), variable.op.name
+        expected = holder if '/' in variable.op.name else '/device:CPU:0'  # the global step
+        assert variable.device == expected, variable.op.name
     for gradient, variable in gradients:
-        assert gradient.device == holders[variable.op.name]
+        assert gradient.device == holder, variable.op.name
     for op in graph.get_operations():
-        update = re.match('update/[A-Za-z]+/update_([a-z0-9_]+/[a-z]+)/', op.name)
-        if update:
-            assert op.device in ('', holders[update.group(1)]), op.name
+        if re.match('update/[A-Za-z]+/update_([a-z0-9_]+/[a-z]+)/', op.name):
+            assert op.device in ('', holder), op.name
         # A read of a variable has no device.
-        if not op.name.startswith('tower_') or not op.device or op.type == 'NoOp':
-            continue
-        if re.match('tower_[0-9]/gradients/(AddN|zeros_like)', op.name):
-            assert {tensor.device for tensor in op.inputs} == {op.device}, op.name
-        else:
-            (part,) = [
-                i for i, part in enumerate(DIVISIONS[devices_per_tower]) if _layer(op.name) in part
-            ]
-            assert op.device == devices[int(op.name[6]) * devices_per_tower + part], op.name
+        if op.name.startswith('tower_') and op.device and op.type != 'NoOp':
+            assert op.device == devices[int(op.name[6])], op.name
             kinds.add((op.type, op.device))
-    for kind, where in [('Conv2DBackpropFilter', 0), ('MatMul', devices_per_tower - 1)]:
-        assert {(kind, device) for device in devices[where::devices_per_tower]} <= kinds
+    for kind in ('Conv2DBackpropFilter', 'MatMul'):
+        assert {(kind, device) for device in devices} <= kinds
+
+
+def test_the_program_with_layers_on_two_devices(tmp_path):
+    """The program of distributed.md, against itself on one device."""
+    (program,) = [item for item in pages.items('distributed.md') if item.is_python]
+    text = (
+        program.text.replace('/tmp/two_devices', str(tmp_path / 'data'))
+        + """
+for op in tf.get_default_graph().get_operations():
+    print(op.type, op.device)
+"""
+    )
+    outputs = []
+    for source in (text, checkouts.replace(text, [(r"'/cpu:0', '/cpu:1'", "'/cpu:0', '/cpu:0'")])):
+        (tmp_path / program.file).write_text(source)
+        process = forks.Process([str(tmp_path / program.file)])
+        stdout, stderr = process.communicate()
+        assert process.returncode == 0, stderr
+        outputs.append(stdout)
+    losses, expected = [
+        [float(loss) for loss in re.findall('loss = (.*)', output)] for output in outputs
+    ]
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+    assert len(losses) == 20 and losses[-1] < losses[0] - 0.1
+    for kind, device in [
+        ('Conv2D', 0),
+        ('Conv2DBackpropFilter', 0),
+        ('MatMul', 1),
+        ('SparseSoftmaxCrossEntropyWithLogits', 1),
+    ]:
+        for output, number in zip(outputs, (device, 0)):
+            assert set(re.findall(f'(?m)^{kind} (.*)$', output)) == {f'/device:CPU:{number}'}
 
 
 def test_the_benchmark_builds_the_graph_of_the_script(tmp_path, data_dir):
@@ -211,8 +178,7 @@ def test_the_benchmark_builds_the_graph_of_the_script(tmp_path, data_dir):
         dataclasses.replace(CLASSIC, batch_size=16),
         [f'/cpu:{i}' for i in range(4)],
         RunSettings(max_steps=1, eval_every=0),
-        devices_per_tower=2,
-        variable_strategy='spread',
+        variable_strategy='first_device',
     )
     with open_run(str(tmp_path), job.record) as run:
         cifar10_multi_gpu_train.train(job, run)

@@ -64,11 +64,9 @@ def _logged_steps(capsys):
     return [int(step) for step in messages.log_steps(capsys.readouterr().out)]
 
 
-DIVIDED = {'devices_per_tower': 2, 'variable_strategy': 'first_device'}
 CASES = [
     (CLASSIC, 1, {}),
-    (FAST, 2, {'variable_strategy': 'spread'}),
-    pytest.param(FAST, 4, DIVIDED, marks=pytest.mark.slow),
+    (FAST, 2, {'variable_strategy': 'first_device'}),
 ]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import evaluation, model, multi_gpu, optimizer
+from cifar10 import distortions, model, multi_gpu, optimizer
 from cifar10.benchmark import comparisons, numpy_network, step_comparisons
 from cifar10.benchmark.comparisons import OPERATIONS, Plan
 from cifar10.config import CLASSIC
@@ -96,8 +96,8 @@ def _batch_and_gradients(batch_size):
     return images, labels, values, gradients
 
 
-def _assert_gradients(batch_size, num_sub_batches, devices=('/cpu:0',)):
-    """Assert that the gradients of a tower on `devices` agree with NumPy.
+def _assert_gradients(batch_size, num_sub_batches):
+    """Assert that the gradients of a tower agree with NumPy.
 
     In bfloat16, rounding changes the maxima of nearly equal activations, so the gradients agree to
     a cosine of 0.98.
@@ -107,13 +107,13 @@ def _assert_gradients(batch_size, num_sub_batches, devices=('/cpu:0',)):
         hparams = dataclasses.replace(CLASSIC, compute_dtype=type_name)
         with tf.Graph().as_default():
             _, [grads] = multi_gpu.tower_gradients(
-                devices,
+                ['/cpu:0'],
                 [[tf.constant(images), tf.constant(labels)]],
                 optimizer.create(0.1, hparams),
                 hparams=hparams,
                 num_sub_batches=num_sub_batches,
             )
-            config = machine.session_config(devices, Threads(1, 2))
+            config = machine.session_config(['/cpu:0'], Threads(1, 2))
             with tf.Session(config=config) as session:
                 session.run(tf.global_variables_initializer())
                 for variable in tf.trainable_variables():
@@ -143,28 +143,14 @@ def test_gradients_of_the_network(split):
     _assert_gradients(*split)
 
 
-@pytest.mark.parametrize('devices_per_tower', _with_long([2, 3, 4, 5], [2].__contains__))
-@pytest.mark.parametrize('cores', [2, 16])
-def test_gradients_of_a_divided_tower(devices_per_tower, cores):
-    devices = [f'/cpu:{i}' for i in range(devices_per_tower)]
-    _assert_gradients(128, machine.num_sub_batches(devices[:1], 128, cores), devices)
-
-
 @pytest.mark.parametrize('cores', _with_long([1, 2, 3, 5, 64], [2, 64].__contains__))
 def test_predictions_for_any_number_of_images(monkeypatch, cores):
-    """One or ten views; there may be fewer images than sub-batches."""
+    """There may be fewer images than sub-batches."""
     rng = np.random.RandomState(cores)
     images = rng.randint(0, 256, [128, 3, 32, 32]).astype(np.uint8)
     given = tf.placeholder(tf.uint8, [None, 3, 32, 32])
     monkeypatch.setattr(machine, 'num_cores', lambda: cores)
-    with tf.variable_scope('', reuse=tf.AUTO_REUSE):
-        outputs = {
-            num_views: evaluation.mean_log_probabilities(given, num_views, 10, CLASSIC)
-            for num_views in (1, 10)
-        }
-        crops = evaluation.crop_and_flip(given, 10)
-        views = [tf.nn.log_softmax(model.inference(crop, num_sub_batches=1)) for crop in crops]
-        undivided = tf.reduce_logsumexp(views, 0) - np.log(10)
+    output = tf.nn.log_softmax(model.inference(distortions.crop(given)))
     values = step_comparisons.initial_values(rng)
     with tf.Session(config=machine.session_config(['/cpu:0'], Threads(1, 2))) as session:
         for variable in tf.trainable_variables():
@@ -173,9 +159,5 @@ def test_predictions_for_any_number_of_images(monkeypatch, cores):
         shifted = logits - logits.max(1, keepdims=True)
         expected = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
         for num_images in (1, 2, 8, 16, 127, 128):
-            found = session.run(outputs[1], {given: images[:num_images]})
+            found = session.run(output, {given: images[:num_images]})
             np.testing.assert_allclose(found, expected[:num_images], atol=1e-4)
-        whole = session.run(undivided, {given: images[:16]})
-        for num_images in (1, 8, 16):
-            found = session.run(outputs[10], {given: images[:num_images]})
-            np.testing.assert_allclose(found, whole[:num_images], atol=1e-5)

@@ -82,7 +82,7 @@ def training_step(formulation, job, batches):
     global_step = tf.train.get_or_create_global_step()
     learning_rate = optimizer.learning_rate(global_step, job.run_length, job.hparams)
     opt = optimizer.create(learning_rate, job.hparams)
-    with placement.variables_on(job.variable_devices):
+    with placement.variables_on(job.variable_device):
         _, tower_grads = multi_gpu.tower_gradients(
             job.devices, batches, opt, job.dataset.num_classes, job.hparams, job.num_sub_batches
         )
@@ -98,7 +98,7 @@ def _step_session(formulation, job, num_warmup_steps):
     size = job.hparams.batch_size
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         batches = []
-        for device in job.first_devices:
+        for device in job.devices:
             images = rng.standard_normal([size, 24, 24, 3], np.float32)
             labels = rng.integers(0, job.dataset.num_classes, size).astype(np.int32)
             with tf.device(device):

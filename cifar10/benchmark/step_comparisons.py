@@ -99,7 +99,7 @@ def _train(hparams, devices, num_sub_batches, batch, variables, plan):
         batches = [[tf.constant(x) for x in batch]] * len(towers)
         global_step = tf.train.get_or_create_global_step()
         opt = optimizer.create(tf.constant(_LEARNING_RATE), hparams)
-        with placement.variables_on(devices[:1]), tf.variable_scope('', custom_getter=initialize):
+        with placement.variables_on(devices[0]), tf.variable_scope('', custom_getter=initialize):
             _, tower_grads = multi_gpu.tower_gradients(
                 towers, batches, opt, hparams=hparams, num_sub_batches=num_sub_batches
             )

@@ -72,16 +72,10 @@ def define():
         ('push_steps', 1, 1, 'async: steps between two pushes of the gradients.'),
         ('average_period', 10, 1, 'average: steps between two averages of the weights.'),
         (
-            'connect_timeout_secs',
-            300,
-            1,
-            'Limit of the time to the first step, in seconds. After it, the task exits with status 75.',
-        ),
-        (
             'stall_timeout_secs',
             120,
             1,
-            'Limit of the time to each further step, in seconds. After it, the task exits with status 75.',
+            'Limit of the time to each step after the first one, in seconds. After it, the task exits with status 75.',
         ),
     ]:
         data_flags.define_integer(name, default, description, lower_bound)
@@ -90,11 +84,6 @@ def define():
 def check():
     """Raise UserError for contradictory flags."""
     training_flags.check()
-    if FLAGS.target_precision:
-        raise UserError(
-            '--target_precision does not work in a cluster, because only the chief evaluates',
-            'train with cifar10_multi_gpu_train.py',
-        )
     cluster, _ = cluster_from_flags()
     strategy_from_flags(cluster)
 

@@ -4,7 +4,6 @@ import os
 
 from absl import flags
 
-from cifar10.config import NUM_VIEWS_CHOICES
 from cifar10.data import catalog, dataset
 from cifar10.errors import UserError, show
 from cifar10.runs import run_record
@@ -121,7 +120,7 @@ def check_directories_differ(name, *others):
         path = data_dir(FLAGS.dataset) if other == 'data_dir' else FLAGS[other].value
         if other == 'init_checkpoint' and not os.path.isdir(path):
             path = os.path.dirname(path)
-        if other == 'checkpoint_dir' and FLAGS.checkpoint not in ('latest', 'best'):
+        if other == 'checkpoint_dir' and FLAGS.checkpoint != 'latest':
             other, path = 'checkpoint', directory_of_checkpoint()
         if os.path.realpath(FLAGS[name].value) == os.path.realpath(path):
             raise UserError(
@@ -232,21 +231,21 @@ def define_checkpoint():
     define_directory(
         'checkpoint',
         'latest',
-        'Checkpoint: latest, best (saved by a trainer with --keep_best), or a path.',
+        'Checkpoint: latest, or a path.',
         directories.check_no_wildcards,
     )
 
 
 def directory_of_checkpoint():
     """Return the directory of --checkpoint, which is a path or in --checkpoint_dir."""
-    if FLAGS.checkpoint in ('latest', 'best'):
+    if FLAGS.checkpoint == 'latest':
         return FLAGS.checkpoint_dir
     return os.path.dirname(os.path.abspath(FLAGS.checkpoint))
 
 
 def check_checkpoint_exists():
     """Raise UserError if --checkpoint needs --checkpoint_dir, but the directory is missing."""
-    if FLAGS.checkpoint in ('latest', 'best'):
+    if FLAGS.checkpoint == 'latest':
         directories.check_exists(
             FLAGS.checkpoint_dir, 'train first, or give another --checkpoint_dir'
         )
@@ -259,14 +258,3 @@ def check_top_k(num_classes):
             f'--top_k={FLAGS.top_k} is more than the {num_classes} classes',
             f'give at most {num_classes}',
         )
-
-
-def define_views():
-    """Define --num_views."""
-    flags.DEFINE_enum(
-        'num_views',
-        '1',
-        [str(number) for number in NUM_VIEWS_CHOICES],
-        'Views per image: 1 (center crop), 2 (center crop and its mirror image) or 10 (five crops and their mirror '
-        'images). The class probabilities of the views are averaged.',
-    )

@@ -6,7 +6,6 @@ import os
 import platform
 import re
 import runpy
-import shlex
 import signal
 import sys
 import threading
@@ -15,7 +14,6 @@ import traceback
 from absl import app, flags
 
 from cifar10 import __version__, errors
-from cifar10.cli import flag_remedies
 from cifar10.system import signals, startup
 
 FLAGS = flags.FLAGS
@@ -27,9 +25,6 @@ _HINTS = {
     'PermissionDeniedError': '',
     'DataLossError': '',  # a file is damaged
 }
-
-# A word processor replaces hyphens by such dashes.
-_DASHES = re.compile('-*[\u2010-\u2015\u2212][-\u2010-\u2015\u2212]*(.*)', re.DOTALL)
 
 
 def run_script():
@@ -136,12 +131,10 @@ def _parse(argv, arguments, hint):
     # absl has -help and -?, but no -h. Later words can be those of another program.
     end = len(argv) if FLAGS.is_gnu_getopt() else 2
     argv = ['--help' if word == '-h' else word for word in argv[:end]] + argv[end:]
-    _check_dashes(argv[:end], lambda message: _fail(2, 'error: ' + message))
-    _check_dashes(argv[end:], errors.warn)  # Another program may accept them.
     try:
         words = FLAGS(argv)[1:]
         if FLAGS['log_dir'].present:  # a flag of absl without effect
-            raise flags.UnrecognizedFlagError('log_dir', f'--log_dir={FLAGS.log_dir}')
+            raise flags.UnrecognizedFlagError('log_dir')
     except (flags.Error, ValueError) as error:  # ValueError: from flags of absl
         _fail(2, f'error: {_describe_error(error, hint)}; --help lists the flags')
     except SystemExit:  # --help has been printed; absl exits with 1
@@ -163,24 +156,11 @@ def _parse(argv, arguments, hint):
     return words
 
 
-def _check_dashes(words, complain):
-    """Call `complain` with a message for each word that begins with a dash of a word processor."""
-    for word in words:
-        dashes = _DASHES.fullmatch(word)
-        if dashes and not os.path.lexists(word):
-            name = dashes.group(1)
-            corrected = shlex.quote('--' + name) if name else '- or --'
-            complain(f'{word} begins with a dash of a word processor: use {corrected}')
-
-
 def _describe_error(error, hint):
-    """Return the message and the remedy for an error of the parser of flags."""
+    """Return the message for an error of the parser of flags."""
     message = ' '.join(str(error).split())
     if isinstance(error, flags.UnrecognizedFlagError):
         known = {flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])}
-        remedy = flag_remedies.find_remedy(error.flagvalue, known, has_scripts=not hint)
-        if remedy:
-            return f'{error.flagvalue} is unknown: {remedy}'
         message, _, suggested = message.partition('. Did you mean: ')
         # without the flags of absl
         similar = ', '.join(name for name in re.findall(r'\w+', suggested) if name in known)

@@ -15,6 +15,7 @@ FLAGS = flags.FLAGS
 
 MAX_DEVICES = 64
 _LARGEST_FINITE = 1e9  # prevents overflow
+_HPARAMS = {name: field for name, field in HPARAMS.items() if field.metadata['help']}
 _SETTINGS = {field.name: field for field in dataclasses.fields(RunSettings) if field.metadata}
 _BASIC_SETTINGS = ['max_steps', 'log_frequency', 'save_summaries_steps', 'save_checkpoint_steps']
 _THREADS = ['intra_op_threads', 'inter_op_threads']
@@ -23,14 +24,14 @@ _THREADS = ['intra_op_threads', 'inter_op_threads']
 def define_one_tower():
     """Define the flags of cifar10_train.py."""
     define()
-    define_variable_strategy(['cpu', 'first_device'])
+    define_variable_strategy()
 
 
 def define_towers():
     """Define the flags of cifar10_multi_gpu_train.py."""
     define()
     define_num_gpus()
-    define_placement()
+    define_variable_strategy()
 
 
 def define():
@@ -74,7 +75,7 @@ def define_threads():
 
 def define_hparams():
     """Define the flags of HParams. Without a flag, the recipe decides."""
-    for name, field in HPARAMS.items():
+    for name, field in _HPARAMS.items():
         if name == 'recipe':
             _define(field, field.default, '')
         else:
@@ -128,13 +129,20 @@ def _condition(field):
     """Return the part of the help about the hyperparameter that gives this one an effect."""
     if field.metadata['only_with'] is None:
         return ''
+    flag, values = _flag_with_effect(field)
+    return f' Only with --{flag}={_alternatives(values)}.'
+
+
+def _flag_with_effect(field):
+    """Return the flag, and its values, that give a hyperparameter an effect."""
     other, values = field.metadata['only_with']
-    return f' Only with --{other}={_alternatives(values)}.'
+    if other in _HPARAMS:
+        return other, values
+    return 'recipe', [name for name, recipe in RECIPES.items() if recipe.has_effect(field.name)]
 
 
 def _alternatives(values):
-    texts = [f'{value:g}' if isinstance(value, float) else value for value in values]
-    return ' or '.join([', '.join(texts[:-1])] * (len(texts) > 1) + texts[-1:])
+    return ' or '.join([', '.join(values[:-1])] * (len(values) > 1) + values[-1:])
 
 
 def _defaults(name):
@@ -157,28 +165,14 @@ def define_num_gpus():
     )
 
 
-def define_placement(variable_strategy=None):
-    """Define --devices_per_tower and, with a default or None, --variable_strategy."""
-    data_flags.define_integer(
-        'devices_per_tower',
-        1,
-        'Devices per tower (model parallelism), at most 5: one per layer. --num_gpus counts the devices of '
-        'all towers.',
-        1,
-        MAX_DEVICES,
-    )
-    define_variable_strategy(VARIABLE_STRATEGIES, variable_strategy)
-
-
-def define_variable_strategy(choices, default=None):
+def define_variable_strategy(default=None):
     """Define --variable_strategy. Without a default, it depends on the devices."""
-    spread = ', or spread over all devices, balanced by bytes' if 'spread' in choices else ''
     flags.DEFINE_enum(
         'variable_strategy',
         default,
-        choices,
+        VARIABLE_STRATEGIES,
         'Device of the variables, their moving averages and the optimizer: cpu (as in the books), or first_device, the '
-        f'first device of the network{spread}.'
+        'first device of the network.'
         + ('' if default else ' Default: first_device with a GPU, else cpu.'),
     )
 
@@ -194,12 +188,6 @@ def check():
     if FLAGS.init_checkpoint:
         data_flags.check_directories_differ('train_dir', 'init_checkpoint')
     hparams_from_flags()
-    for name in ('keep_best', 'target_precision'):
-        if FLAGS[name].value and FLAGS.eval_every == 0:
-            raise UserError(
-                f'--{name} needs evaluations, but --eval_every=0 disables them',
-                'leave out one flag',
-            )
     if FLAGS.profile_step and FLAGS.profile_step > FLAGS.max_steps:
         raise UserError(
             f'--profile_step={FLAGS.profile_step} is after the last step, --max_steps={FLAGS.max_steps}',
@@ -218,18 +206,14 @@ def check():
 
 def settings_from_flags():
     """Return the RunSettings of the flags; a script may lack some of them."""
-    values = {name: FLAGS[name].value for name in _SETTINGS if name in FLAGS}
-    evaluates = values.get('keep_best') or values.get('target_precision')
-    if evaluates and values['eval_every'] is None:
-        values['eval_every'] = values['save_checkpoint_steps']
-    return RunSettings(**values)
+    return RunSettings(**{name: FLAGS[name].value for name in _SETTINGS if name in FLAGS})
 
 
 def hparams_from_flags(recorded=CLASSIC):
     """Return the HParams of the flags.
 
-    Without --warmup_epochs, a resumed run of the same recipe keeps the recorded value. Another run
-    scales the value of the recipe with --epochs.
+    A resumed run of the same recipe keeps the recorded values of the fields without a flag. Another
+    run has those of the recipe; the warm-up scales with --epochs.
 
     Args:
       recorded: HParams of the resumed run; CLASSIC, without warm-up, for a new run.
@@ -237,27 +221,25 @@ def hparams_from_flags(recorded=CLASSIC):
     Raises:
       UserError: flags contradict each other or have no effect.
     """
-    given = {name: FLAGS[name].value for name in HPARAMS if FLAGS[name].value is not None}
+    given = {name: FLAGS[name].value for name in _HPARAMS if FLAGS[name].value is not None}
     recipe = RECIPES[given.pop('recipe')]
-    combined = dataclasses.replace(recipe, **given)
-    if combined.schedule_ends and 'warmup_epochs' not in given and math.isfinite(combined.epochs):
+    kept = recorded if recorded.recipe == recipe.recipe else recipe
+    without_flags = {name: getattr(kept, name) for name in HPARAMS if name not in _HPARAMS}
+    combined = dataclasses.replace(recipe, **without_flags, **given)
+    if combined.schedule_ends and math.isfinite(combined.epochs):
         combined = _with_warmup(combined, recorded)
     for name in given:
         if not combined.has_effect(name):
-            other, values = HPARAMS[name].metadata['only_with']
+            flag, values = _flag_with_effect(HPARAMS[name])
             raise UserError(
-                f'--{name} has no effect with --{other}={getattr(combined, other)}',
-                f'leave it out, or give --{other}={_alternatives(values)}',
+                f'--{name} has no effect with --{flag}={getattr(combined, flag)}',
+                f'leave it out, or give --{flag}={_alternatives(values)}',
             )
-    if combined.schedule_ends and not combined.warmup_epochs < combined.epochs < math.inf:
+    if math.isinf(combined.epochs) and (combined.schedule_ends or combined.moving_average_fraction):
+        flag = 'schedule' if combined.schedule_ends else 'recipe'
         raise UserError(
-            f'--schedule={combined.schedule} does not work with --epochs={combined.epochs:g}',
-            f'give a finite number, greater than --warmup_epochs={combined.warmup_epochs:g}',
-        )
-    if combined.moving_average_fraction and math.isinf(combined.epochs):
-        raise UserError(
-            f'--moving_average_fraction={combined.moving_average_fraction:g} needs a run with an end',
-            'give a finite --epochs, or --moving_average_fraction=0',
+            f'--{flag}={getattr(combined, flag)} does not work with --epochs=inf',
+            'give a finite number',
         )
     return combined
 
@@ -272,6 +254,6 @@ def _with_warmup(hparams, recorded):
     if recorded.warmup_epochs >= hparams.epochs:
         raise UserError(
             f'--epochs={hparams.epochs:g} ends the run within its recorded warm-up of {recorded.warmup_epochs:g} epochs',
-            'give more --epochs, another --warmup_epochs, or --fresh to start a new run',
+            'give more --epochs, or --fresh to start a new run',
         )
-    return dataclasses.replace(hparams, warmup_epochs=recorded.warmup_epochs)
+    return hparams

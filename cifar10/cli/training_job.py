@@ -25,12 +25,11 @@ FLAGS = flags.FLAGS
 _SMALL_BATCH = 1024
 
 
-def job_from_flags(num_devices=1, devices_per_tower=1, variable_strategy=None, **cluster_fields):
+def job_from_flags(num_devices=1, variable_strategy=None, **cluster_fields):
     """Prepare the data set; return the Job of the flags and arguments.
 
     Args:
-      num_devices: number of devices of all towers.
-      devices_per_tower: see Job.
+      num_devices: number of devices, one per tower.
       variable_strategy: see Job; None means first_device with a GPU, else cpu.
       cluster_fields: fields of the Job that depend on the cluster.
 
@@ -45,7 +44,6 @@ def job_from_flags(num_devices=1, devices_per_tower=1, variable_strategy=None, *
             FLAGS.train_dir, 'another --train_dir, or --fresh to start a new run'
         )
     hparams = training_flags.hparams_from_flags(recorded)
-    check_division(num_devices, devices_per_tower)
     devices = find_devices(num_devices)
     if FLAGS.deterministic and machine.is_gpu(devices[0]):
         raise UserError(
@@ -58,7 +56,6 @@ def job_from_flags(num_devices=1, devices_per_tower=1, variable_strategy=None, *
         hparams,
         devices,
         training_flags.settings_from_flags(),
-        devices_per_tower,
         variable_strategy or ('first_device' if machine.is_gpu(devices[0]) else 'cpu'),
         dataset_name=FLAGS.dataset,
         **cluster_fields,
@@ -84,21 +81,6 @@ def check_batch_size(batch_size, dataset):
         raise UserError(
             f'--batch_size={batch_size} is too large for the {num_examples} training examples in {dataset.directory}',
             f'give at most {most}',
-        )
-
-
-def check_division(num_devices, devices_per_tower):
-    """Raise UserError for towers of unequal size, or with more devices than layers."""
-    num_layers = len(placement.LAYERS)
-    if devices_per_tower > num_layers:
-        raise UserError(
-            f'--devices_per_tower={devices_per_tower} is more than the {num_layers} layers of the network',
-            f'give at most {num_layers}',
-        )
-    if num_devices % devices_per_tower:
-        raise UserError(
-            f'--num_gpus={num_devices} is not a multiple of --devices_per_tower={devices_per_tower}',
-            'change one of them',
         )
 
 
@@ -196,15 +178,9 @@ def _plan_lines(job, first_step, is_single_process):
 
 
 def _placement(job, is_single_process):
-    """Return the lines about GPUs or several devices: layers, speed, weights (in one process)."""
+    """Return the lines about GPUs or several devices: speed, weights (in one process)."""
     is_gpu, is_alone = machine.is_gpu(job.devices[0]), len(job.devices) == 1
     lines = []
-    if job.devices_per_tower > 1:
-        parts = placement.divide_layers(job.devices_per_tower)
-        for i in range(job.num_towers):
-            devices = job.devices[i * len(parts) :]
-            placed = [f'{", ".join(part)} on {dev}' for part, dev in zip(parts, devices)]
-            lines.append(f'Tower {i}: {"; ".join(placed)}')
     if not is_gpu and not is_alone:
         lines.append(
             f'Speed: {len(job.devices)} CPU devices share the same cores and are not faster than one'
@@ -212,7 +188,7 @@ def _placement(job, is_single_process):
     if is_single_process and (is_gpu or not is_alone):
         books = ', as in the books' if job.variable_strategy == 'cpu' else ''
         lines.append(
-            f'Weights: on {", ".join(job.variable_devices)} (--variable_strategy={job.variable_strategy}{books})'
+            f'Weights: on {job.variable_device} (--variable_strategy={job.variable_strategy}{books})'
         )
     return lines
 
@@ -254,16 +230,8 @@ def _evaluation(settings):
         return 'none (--eval_every=0)'
     if settings.eval_every is None:
         return 'test images, last checkpoint (--eval_every=N: also every N steps)'
-    target = settings.target_precision
-    stop = f'; stops at precision @ 1 = {target:g} (--target_precision)' if target else ''
-    kept = (
-        '; keeps the checkpoint that is best on the test images (--keep_best): its precision is partly luck, and '
-        '`cifar10_dataset.py holdout` makes a data set to choose with'
-        if settings.keep_best
-        else ''
-    )
     return (
-        f'test images, every {settings.eval_every} steps and last checkpoint{stop}{kept}; examples/sec and the time left include '
+        f'test images, every {settings.eval_every} steps and last checkpoint; examples/sec and the time left include '
         'the evaluations during training'
     )
 

@@ -17,8 +17,8 @@ _GRADIENT, _VARIABLES = 1, 2
 
 
 def variable_scope(worker):
-    """Return a context manager that places the variables on the devices of a Worker."""
-    return placement.variables_on(worker.job.variable_devices)
+    """Return a context manager that places the variables on a device of a Worker."""
+    return placement.variables_on(worker.job.variable_device)
 
 
 def worker_ops(worker, opt, own_gradients):

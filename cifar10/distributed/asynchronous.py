@@ -74,7 +74,7 @@ def worker_ops(worker, opt, gradients):
 
 
 def _local_variable(worker, name, initial_value, trainable=False):
-    with tf.device(worker.task.device), tf.device(worker.job.variable_devices[0]):
+    with tf.device(worker.task.device), tf.device(worker.job.variable_device):
         return tf.Variable(
             initial_value,
             trainable=trainable,

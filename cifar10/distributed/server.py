@@ -13,9 +13,9 @@ import tensorflow.compat.v1 as tf
 from cifar10 import errors
 from cifar10.distributed.cluster import EX_TEMPFAIL
 from cifar10.errors import UserError
-from cifar10.placement import GreedyLoadBalancer
 
 POLL_SECS = 0.5
+CONNECT_TIMEOUT_SECS = 300  # to the first step
 _CONNECT_SECS = 2
 
 
@@ -58,13 +58,16 @@ def device_setter(cluster, worker_task):
     An optimizer's variables and the moving averages are on the servers of their variables. Other
     operations run on the worker's CPU.
     """
-    balancer = GreedyLoadBalancer(range(len(cluster.ps_hosts)))
+    num_bytes = [0] * len(cluster.ps_hosts)
+
+    def emptiest_server(op):
+        server = num_bytes.index(min(num_bytes))
+        shape, dtype = tf.TensorShape(op.get_attr('shape')), tf.as_dtype(op.get_attr('dtype'))
+        num_bytes[server] += shape.num_elements() * dtype.size
+        return server
+
     return tf.train.replica_device_setter(
-        worker_device=worker_task.device,
-        cluster=cluster.spec,
-        ps_strategy=lambda op: balancer.assign_device(
-            op.name, op.get_attr('shape'), op.get_attr('dtype')
-        ),
+        worker_device=worker_task.device, cluster=cluster.spec, ps_strategy=emptiest_server
     )
 
 
@@ -146,20 +149,20 @@ class Watchdog(threading.Thread):
     after SIGSTOP must not end at once.
     """
 
-    def __init__(self, cluster, task, timeouts, has_ended, hint):
+    def __init__(self, cluster, task, stall_timeout, has_ended, hint):
         """Start the thread.
 
         Args:
           cluster: a Cluster.
           task: the Task of this process.
-          timeouts: the seconds to the first step, and to each further step.
+          stall_timeout: the seconds to each step after the first one.
           has_ended: a function that returns True if the run is complete.
           hint: the end of the message if no step was made.
         """
         super().__init__(daemon=True)
         self._others = [other for other in cluster.ps_tasks + cluster.worker_tasks if other != task]
         self._cluster, self._has_ended, self._hint = cluster, has_ended, hint
-        self._limit, self._stall_timeout = timeouts
+        self._limit, self._stall_timeout = CONNECT_TIMEOUT_SECS, stall_timeout
         self._is_connected, self._idle = False, 0
         self.start()
 

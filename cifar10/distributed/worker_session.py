@@ -153,7 +153,6 @@ def _configuration(worker):
     return dict(
         dataclasses.asdict(job.hparams),
         num_gpus=len(job.devices),
-        devices_per_tower=job.devices_per_tower,
         max_steps=job.settings.max_steps,
         seed=job.settings.seed,
         deterministic=job.settings.deterministic,

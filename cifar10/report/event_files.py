@@ -29,12 +29,11 @@ EXAMPLES_PER_SEC = 'examples_per_sec'
 SEC_PER_STEP = 'sec_per_step'
 HYPERPARAMETERS = 'hyperparameters'  # a text; the other tags are scalars
 
-_VIEWS = r'(, \d+ views)?'  # see tag_with_views
 _CHARTS = [  # title, regular expressions for the tags
-    ('Precision of the moving averages', [PRECISION + _VIEWS]),
-    ('Total loss', [TOTAL_LOSS + _VIEWS]),
+    ('Precision of the moving averages', [PRECISION]),
+    ('Total loss', [TOTAL_LOSS]),
     # training with label smoothing has smoothed_cross_entropy
-    ('Cross entropy', [CROSS_ENTROPY + _VIEWS, 'losses/smoothed_cross_entropy']),
+    ('Cross entropy', [CROSS_ENTROPY, 'losses/smoothed_cross_entropy']),
     ('Learning rate', [LEARNING_RATE]),
     ('Speed, examples per second', [EXAMPLES_PER_SEC]),
     ('Fill of the queues', ['shuffle_queue/fill', 'prefetch_queue/fill']),
@@ -50,11 +49,6 @@ _DISPLAYED_HPARAMS = [
 _COLUMNS = sorted(
     [*HPARAMS, 'batches_per_step', 'num_examples'], key=lambda name: name not in _DISPLAYED_HPARAMS
 )
-
-
-def tag_with_views(tag, num_views):
-    """Return the tag for a number of views, so evaluations can share a directory."""
-    return tag if num_views == 1 else f'{tag}, {num_views} views'
 
 
 def _to_tf_summary(summary):
@@ -177,12 +171,12 @@ def evaluation_summary(result, top_k):
         values[f'Precision @ {top_k}'] = metrics.precision_at_k(top_k)
     # indented as code: a class name may contain Markdown
     table = textwrap.indent(text_report.classification_report(metrics, result.class_names), '    ')
-    summary = _text_summary(tag_with_views('classes', result.num_views) + '/text_summary', table)
+    summary = _text_summary('classes/text_summary', table)
     for tag, value in values.items():
-        summary.value.add(tag=tag_with_views(tag, result.num_views), simple_value=value)
+        summary.value.add(tag=tag, simple_value=value)
     for tag, figure in figures.draw(result).items():
         png = figures.image_bytes(figure, 'png')
         width, height = struct.unpack('>II', png[16:24])  # PNG header
         image = tf.Summary.Image(height=height, width=width, encoded_image_string=png)
-        summary.value.add(tag=tag_with_views(tag, result.num_views), image=image)
+        summary.value.add(tag=tag, image=image)
     return summary

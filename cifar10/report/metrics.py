@@ -166,7 +166,6 @@ class Result(NamedTuple):
     """Result of an evaluation."""
 
     step: int
-    num_views: int
     metrics: Metrics
     mistakes: Sequence[Mistake]  # the most confident mistakes
     class_names: Sequence[str]  # in label order; numbers if the classes have no names

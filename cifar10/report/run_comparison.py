@@ -67,7 +67,7 @@ def read_curve(train_dir, eval_dir):
     """
     train_scalars = _read_scalars(train_dir, [event_files.EPOCH, event_files.SEC_PER_STEP])
     evaluations = _read_scalars(eval_dir, [event_files.PRECISION])
-    ten_views = evaluations.get(event_files.tag_with_views(event_files.PRECISION, 10), {})
+    ten_views = evaluations.get(event_files.PRECISION + ', 10 views', {})
     epoch_at, speed_at = train_scalars[event_files.EPOCH], train_scalars[event_files.SEC_PER_STEP]
     # A killed process may have written only one of the two tags.
     steps = [step for step in epoch_at if step > 0 and step in speed_at]

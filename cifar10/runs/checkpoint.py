@@ -16,7 +16,6 @@ from cifar10.runs import run_record
 PREFIX = 'model.ckpt'
 CHECKPOINT_STATE_FILE = 'checkpoint'  # list written by a tf.train.Saver
 _INDEX = re.compile(r'(model\.ckpt-(\d+))\.index')
-_BEST = re.compile(r'(best\.ckpt-\d+)\..*')
 _CHECKPOINT_FILE = re.compile(r'\.(index|meta|data-\d+-of-\d+)$')
 AVERAGE_SUFFIX = '/ExponentialMovingAverage'
 
@@ -59,8 +58,8 @@ def latest_checkpoint(directory):
 def listed_checkpoints(directory, last=None):
     """Return the paths of the listed checkpoints that exist in the directory, oldest first.
 
-    Without a list, all checkpoints count as listed. A saver deletes old checkpoints. So the best
-    checkpoint and other directories are omitted.
+    Without a list, all checkpoints count as listed. A saver deletes old checkpoints. So those of
+    other names and in other directories are omitted.
 
     Args:
       directory: the directory.
@@ -211,8 +210,7 @@ def read_choice(directory, choice):
 
     Args:
       directory: directory of the checkpoints.
-      choice: 'latest'; 'best', see Run.keep_best; or the path of a checkpoint or of one of its
-        files.
+      choice: 'latest', or the path of a checkpoint or of one of its files.
 
     Returns:
       A Checkpoint.
@@ -229,21 +227,9 @@ def read_choice(directory, choice):
                 'checkpoint_dir',
             )
         return latest
-    path = _CHECKPOINT_FILE.sub('', choice)
-    if choice == 'best':
-        best = run_record.read(directory).best
-        if not best:
-            raise UserError(
-                f'The run in {directory} has kept no best checkpoint',
-                'train with {keep_best}',
-                'keep_best',
-            )
-        path = os.path.join(directory, best['checkpoint'])
     try:
-        return read(path)
+        return read(_CHECKPOINT_FILE.sub('', choice))
     except UserError as error:
-        if choice == 'best' and run_record.read(directory).best != best:
-            return read_choice(directory, choice)  # A trainer replaced it.
         raise UserError(
             error.cause,
             'give {checkpoint}=latest, or the path of another checkpoint; {checkpoint_dir} is for a directory',
@@ -297,29 +283,3 @@ def check_fits(ckpt, variables):
         if fitting:
             remedy = f'give {{checkpoint}}={fitting}'
         raise UserError(cause, remedy, 'checkpoint', 'checkpoint_dir')
-
-
-def write(path, values):
-    """Write a checkpoint, a dict from variable name to array, with the op of a Saver.
-
-    The Saver itself would save the session's values, which other workers may have changed.
-    """
-    with tf.Graph().as_default(), tf.Session(
-        config=tf.ConfigProto(device_count={'GPU': 0})
-    ) as session:
-        session.run(
-            tf.raw_ops.SaveV2(
-                prefix=path,
-                tensor_names=list(values),
-                shape_and_slices=[''] * len(values),
-                tensors=list(values.values()),
-            )
-        )
-
-
-def remove_other_best_files(directory, kept_name):
-    """Remove the files of best checkpoints other than `kept_name`."""
-    for name in file_names(directory):
-        match = _BEST.fullmatch(name)
-        if match and match.group(1) != kept_name:
-            os.remove(os.path.join(directory, name))

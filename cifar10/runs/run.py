@@ -1,7 +1,6 @@
 """Training run on disk: directory, record, checkpoints, event file."""
 
 import contextlib
-import dataclasses
 import os
 import re
 import time
@@ -100,34 +99,6 @@ class Run:
     def write_record(self):
         """Write the record; raise UserError if it cannot be written."""
         run_record.write(self.directory, self.record)
-
-    def keep_best(self, ckpt, precision):
-        """Keep a checkpoint as the best one, if its precision @ 1 is greater.
-
-        Even if the process is killed, the record names a complete checkpoint or none.
-
-        Args:
-          ckpt: the Checkpoint that was evaluated.
-          precision: the fraction of correctly classified examples.
-
-        Returns:
-          The path of the kept checkpoint, or None.
-        """
-        best = self.record.best
-        if best and precision <= best['precision']:
-            return None
-        name = f'best.ckpt-{ckpt.step}'
-        if best and best['checkpoint'] == name:  # A resumed run has repeated the step.
-            self._record_best(None)
-        path = os.path.join(self.directory, name)
-        checkpoint.write(path, ckpt.values)
-        self._record_best({'checkpoint': name, 'precision': precision})
-        checkpoint.remove_other_best_files(self.directory, name)
-        return path
-
-    def _record_best(self, best):
-        self.record = dataclasses.replace(self.record, best=best)
-        self.write_record()
 
 
 @contextlib.contextmanager

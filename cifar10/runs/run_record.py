@@ -7,8 +7,7 @@ import dataclasses
 import json
 import math
 import os
-import re
-from typing import Any, Dict, List, Optional
+from typing import List, Optional
 
 from cifar10.config import CLASSIC, HPARAMS, HParams
 from cifar10.data import dataset
@@ -30,7 +29,6 @@ _CAUSES = {
     'onednn': 'TF_ENABLE_ONEDNN_OPTS',
     'num_sub_batches': 'the number of cores, or {inter_op_threads}',
 }
-_BEST = re.compile(r'best\.ckpt-\d+')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +55,6 @@ class RunRecord:
     processor: Optional[str] = None
     onednn: Optional[str] = None
     num_sub_batches: Optional[int] = None
-    best: Optional[Dict[str, Any]] = None  # `checkpoint` and `precision` of the best checkpoint
 
     def flat(self):
         """Return a dict of all values by name."""
@@ -107,7 +104,7 @@ def _parse(content):
     """Return the RunRecord of the content of a file.
 
     Raises:
-      ValueError, TypeError, AttributeError, KeyError: the content is invalid.
+      ValueError, TypeError, AttributeError: the content is invalid.
     """
     hparams = {}
     for name, field in HPARAMS.items():
@@ -128,9 +125,6 @@ def _parse(content):
     )
     if record.class_names and not all(map(str.isprintable, list(record.class_names))):
         raise ValueError('class_names is not a list of names')
-    best = record.best
-    if best and not (_BEST.fullmatch(best['checkpoint']) and best['precision'] >= 0):
-        raise ValueError(f'best is {best!r}')
     return record
 
 
@@ -159,8 +153,8 @@ def check_resumable(directory, record):
       record: a RunRecord.
 
     Returns:
-      `record`, with the best and the initial checkpoint of the run on disk; notes for the user
-      about changed values.
+      `record`, with the initial checkpoint of the run on disk; notes for the user about changed
+      values.
 
     Raises:
       UserError: the classes, recipe, optimizer, training files or (for schedules in epochs) number
@@ -192,7 +186,7 @@ def check_resumable(directory, record):
         )
     if record.deterministic:
         _check_reproducible(directory, recorded, new)
-    unused = {'last_step', 'best', 'dataset', 'init_checkpoint', *_CAUSES} - {
+    unused = {'last_step', 'dataset', 'init_checkpoint', *_CAUSES} - {
         'batch_size',
         'batches_per_step',
     }
@@ -210,7 +204,7 @@ def check_resumable(directory, record):
         f'The run in {directory} is resumed with different hyperparameters: {", ".join(changed)}. The learning rate '
         'is that of a run with these values from its first step'
     )
-    record = dataclasses.replace(record, best=found.best, init_checkpoint=found.init_checkpoint)
+    record = dataclasses.replace(record, init_checkpoint=found.init_checkpoint)
     return record, [note] if changed else []
 
 

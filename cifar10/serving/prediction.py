@@ -10,7 +10,7 @@ from typing import NamedTuple, Sequence
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, evaluation
+from cifar10 import distortions, errors, model
 from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.data import decoding
 from cifar10.data.progress_lines import ProgressLines
@@ -133,12 +133,11 @@ def csv_line(prediction):
     return line.getvalue()
 
 
-def checkpoint_predictor(trained_model, num_views, batch_size):
+def checkpoint_predictor(trained_model, batch_size):
     """Return a predictor with the preprocessing of the evaluation.
 
     Args:
       trained_model: a TrainedModel.
-      num_views: views per image, see evaluation.crop_and_flip.
       batch_size: expected number of images, to choose threads.
 
     Returns:
@@ -149,10 +148,10 @@ def checkpoint_predictor(trained_model, num_views, batch_size):
     """
     with tf.Graph().as_default() as graph, tf.device(_DEVICE), trained_model.constants_scope():
         images = tf.placeholder(tf.uint8, [None, DEPTH, HEIGHT, WIDTH])
-        log_probabilities = evaluation.mean_log_probabilities(
-            images, num_views, len(trained_model.class_names), export.INFERENCE_HPARAMS
+        logits = model.inference(
+            distortions.crop(images), len(trained_model.class_names), export.INFERENCE_HPARAMS
         )
-        probabilities = tf.exp(log_probabilities)
+        probabilities = tf.nn.softmax(logits)
     config = machine.session_config([_DEVICE], machine.choose_threads([_DEVICE], batch_size))
     return tf.Session(graph=graph, config=config).make_callable(probabilities, [images])
 

@@ -137,10 +137,6 @@ def test_strategies(cluster, words, strategy):
         (HOSTS + TASK[1:], '--job_name is missing: give --worker_hosts, '),
         (HOSTS + TASK[:1], '--task_index is missing: give --worker_hosts, '),
         ([*HOSTS, *TASK, '--worker_hosts=b:2,a:1'], 'The address a:1 is given 2 times: '),
-        (
-            [*HOSTS, *TASK, '--target_precision=0.5'],
-            '--target_precision does not work in a cluster',
-        ),
         ([*HOSTS, *TASK, '--mode=allreduce'], '--mode=allreduce has no parameter servers: '),
         (
             [*HOSTS, *TASK, '--ps_hosts=', '--mode=average'],

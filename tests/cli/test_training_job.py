@@ -74,10 +74,6 @@ def test_parts_of_the_plan(data_dir, capsys):
     assert gpus['Threads'].startswith('intra-op 2, inter-op ')
     first = job._replace(devices=['/gpu:0'], variable_strategy='first_device')
     assert _plan(capsys, first)['Weights'] == 'on /gpu:0 (--variable_strategy=first_device)'
-    spread = _plan(capsys, job._replace(devices=_cpus(2), variable_strategy='spread'))
-    assert spread['Weights'] == 'on /cpu:0, /cpu:1 (--variable_strategy=spread)'
-    divided = _plan(capsys, job._replace(devices=_cpus(4), devices_per_tower=2))
-    assert divided['Tower 1'].endswith(' on /cpu:2; local3, local4, softmax_linear on /cpu:3')
     settings = RunSettings(intra_op_threads=4, inter_op_threads=2)
     chosen = _plan(capsys, job._replace(settings=settings))['Threads']
     assert chosen == 'intra-op 4, inter-op 2, input pipeline 1'
@@ -95,12 +91,7 @@ def test_parts_of_the_plan(data_dir, capsys):
 )
 def test_when_it_is_evaluated(data_dir, capsys, eval_every, text):
     job = Job(dataset.read(data_dir), settings=RunSettings(eval_every=eval_every))
-    told = _plan(capsys, job)['Evaluation']
-    assert told.startswith(text) and '--keep_best' not in told
-    kept = job._replace(settings=RunSettings(eval_every=eval_every, keep_best=True))
-    told = _plan(capsys, kept)['Evaluation']
-    for part in ('best on the test images (--keep_best)', '`cifar10_dataset.py holdout`'):
-        assert (part in told) == bool(eval_every)
+    assert _plan(capsys, job)['Evaluation'].startswith(text)
 
 
 @pytest.mark.parametrize(

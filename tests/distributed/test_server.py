@@ -126,7 +126,8 @@ def test_a_server_without_workers(run):
     """The watchdog hears of no progress, and ends the process."""
     source = """
 target = server.start(cluster, task, tf.ConfigProto())
-server.serve(target, cluster, task, server.Watchdog(cluster, task, (0.5, 0.5), lambda: False, 'check it'))
+server.CONNECT_TIMEOUT_SECS = 0.5
+server.serve(target, cluster, task, server.Watchdog(cluster, task, 0.5, lambda: False, 'check it'))
 """
     (port,) = launcher.free_ports(1)
     with _closed() as lost:
@@ -138,7 +139,8 @@ server.serve(target, cluster, task, server.Watchdog(cluster, task, (0.5, 0.5), l
 def test_a_stall(run, reported, remedy):
     """The process ends although its main thread waits; the line has who cannot be reached."""
     source = """
-watchdog = server.Watchdog(cluster, task, (0.05, 0.05), lambda: False, 'check it')
+server.CONNECT_TIMEOUT_SECS = 0.05
+watchdog = server.Watchdog(cluster, task, 0.05, lambda: False, 'check it')
 if %r: watchdog.report_progress()
 threading.Event().wait()
 """
@@ -153,7 +155,8 @@ threading.Event().wait()
 
 def test_the_run_has_ended(run):
     source = """
-server.Watchdog(cluster, task, (0.05, 0.05), lambda: True, '')
+server.CONNECT_TIMEOUT_SECS = 0.05
+server.Watchdog(cluster, task, 0.05, lambda: True, '')
 threading.Event().wait()
 """
     status, _, stderr = run(source, 1, 2)
@@ -168,8 +171,9 @@ class _End(Exception):
 def test_ticks_of_the_watchdog(monkeypatch, reports, ticks):
     """5 seconds to the first step, 2 seconds to each further step."""
     monkeypatch.setattr(server.Watchdog, 'start', lambda self: None)
+    monkeypatch.setattr(server, 'CONNECT_TIMEOUT_SECS', 5)
     watchdog = server.Watchdog(
-        Cluster((), ('a:1',)), Task('worker', 0), (5, 2), lambda: False, 'check it'
+        Cluster((), ('a:1',)), Task('worker', 0), 2, lambda: False, 'check it'
     )
     count, ended = [0], []
 

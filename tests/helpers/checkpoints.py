@@ -37,6 +37,18 @@ def save(directory, step, averages=True, global_step=True, seed=0):
         return saver.save(session, os.path.join(str(directory), 'model.ckpt'), step), used
 
 
+def write(path, values):
+    """Write a checkpoint, a dict from variable name to array."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        save_op = tf.raw_ops.SaveV2(
+            prefix=path,
+            tensor_names=list(values),
+            shape_and_slices=[''] * len(values),
+            tensors=list(map(tf.constant, values.values())),
+        )
+        session.run(save_op)
+
+
 @functools.lru_cache(maxsize=None)
 def _network(averages, global_step):
     """Return a session, its saver, and a dict of its variables; built once, to save time."""

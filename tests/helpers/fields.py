@@ -13,8 +13,10 @@ def other_value(field, value):
     low, high, choices = (field.metadata[name] for name in ('low', 'high', 'choices'))
     if choices:
         values = choices
-    elif low is None:
+    elif field.type is bool:
         values = [False, True]
+    elif low is None:  # The field has no flag.
+        values = [0.25, 0.5]
     elif field.type in FLOATS:
         values = [low + share * (min(high, low + 1) - low) for share in (0.25, 0.5)]
     else:
@@ -36,7 +38,7 @@ def without_effect(hparams, name):
     if not values:
         return []
     metadata = HPARAMS[other].metadata
-    others = metadata['choices'] or [float(metadata['low']), float(metadata['high'])]
+    others = metadata['choices'] or [0.0, 1.0]
     return [
         dataclasses.replace(hparams, **{other: value}) for value in others if value not in values
     ]

@@ -15,7 +15,7 @@ from tests.helpers import scored
 def _result(metrics, names=None, num_mistakes=24):
     images = np.random.default_rng(0).integers(0, 256, [metrics.num_examples, 3, 32, 32])
     mistakes = metrics.mistakes(images.astype(np.uint8), 0)[:num_mistakes]
-    return Result(1, 1, metrics, mistakes, names or list(map(str, range(metrics.num_classes))), {})
+    return Result(1, metrics, mistakes, names or list(map(str, range(metrics.num_classes))), {})
 
 
 def _labels(axis):

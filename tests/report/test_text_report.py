@@ -69,7 +69,7 @@ def test_whole():
     found = [Mistake(123, None, 1, 2, 0.981)] + 10 * [Mistake(7, None, 0, 1, 0.5)]
     names = ['bird', 'dog', 'cat']
     image_files = {7: 'bird/a b.jpg', 8: 'cat/c.jpg'}
-    report = text_report.full_report(Result(1, 1, SCORES, found, names, {}, image_files))
+    report = text_report.full_report(Result(1, SCORES, found, names, {}, image_files))
     assert report.splitlines()[-12:-8] == [
         'Calibration: expected error 0.350 (15 bins), mean confidence 0.900, accuracy 0.550',
         'The most confident mistakes:',
@@ -92,7 +92,7 @@ def test_predictions(image_files):
     """Names with separators of CSV; float32 to a relative error of 1e-6."""
     metrics, names = scored.metrics(50, 4), ['a,b', 'say "c"', '猫', 'd']
     metrics.log_probabilities[0, :2] = -80, -np.inf
-    content = text_report.predictions_csv(Result(1, 1, metrics, [], names, {}, image_files))
+    content = text_report.predictions_csv(Result(1, metrics, [], names, {}, image_files))
     assert '\r' not in content
     header, *rows = list(csv.reader(io.StringIO(content)))
     if image_files:

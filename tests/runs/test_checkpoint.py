@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint
-from tests.helpers import messages
+from tests.helpers import checkpoints, messages
 from tests.helpers.small_run import train
 
 DATA = '.data-00000-of-00001'
@@ -181,7 +181,7 @@ def test_the_newest_one_that_fits_is_named(tmp_path):
     """A damaged one does not fit."""
     paths = [_save(tmp_path, step) for step in (1, 2, 3, 4)]
     os.truncate(paths[2] + '.index', 5)
-    checkpoint.write(paths[3], {'other': np.zeros([3], np.float32)})
+    checkpoints.write(paths[3], {'other': np.zeros([3], np.float32)})
     newest, variables = checkpoint.read(paths[3]), {'numbers': tf.TensorSpec([3], tf.float32)}
     with messages.raises(f'does not fit: .*: give `checkpoint`={paths[1]}$'):
         checkpoint.check_fits(newest, variables)
@@ -195,7 +195,7 @@ def test_the_newest_one_is_not_finite(tmp_path, value):
     first, second = _save(tmp_path, 1), str(tmp_path / 'model.ckpt-2')
     values = dict(checkpoint.read(first).values, global_step=np.int64(2))
     values['numbers'] = np.array([1, value, 3], np.float32)
-    checkpoint.write(second, values)
+    checkpoints.write(second, values)
     tf.train.update_checkpoint_state(str(tmp_path), second, [first, second])
     found = checkpoint.read_latest(str(tmp_path))
     assert (found.path, found.notes) == (
@@ -212,7 +212,7 @@ def test_choices(tmp_path, data_dir):
     ]:
         assert checkpoint.read_choice(str(tmp_path), choice).step == step
     for choice, complaint in [
-        ('best', 'has kept no best checkpoint: train with `keep_best`'),
+        ('best', '^The checkpoint best is missing: give `checkpoint`=latest, or the path'),
         (
             str(tmp_path / 'model.ckpt-7'),
             'The checkpoint .*model.ckpt-7 is missing: give `checkpoint`=latest, or the path',

@@ -1,15 +1,12 @@
-"""Runs resumed, moved aside or refused; the best checkpoint: replaced by a better one, recorded,
-always intact."""
+"""Runs resumed, moved aside or refused."""
 
 import dataclasses
 import glob
-import json
 import math
 import os
 import re
 
 from absl import flags
-import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
@@ -17,7 +14,7 @@ from cifar10 import training
 from cifar10.cli import training_flags, training_job
 from cifar10.config import CLASSIC, RunSettings
 from cifar10.data import dataset
-from cifar10.runs import checkpoint, run, run_record
+from cifar10.runs import checkpoint, run
 from cifar10.runs.run import open_run
 from cifar10.system import directories
 from scripts import cifar10_train
@@ -190,65 +187,3 @@ def test_a_program_has_replaced_the_list(tmp_path, data_dir, capsys, steps, has_
     train(tmp_path, data_dir, 6)
     assert messages.resuming(tmp_path, 4) in capsys.readouterr().out
     assert_saved(tmp_path, 6)
-
-
-def _checkpoint(step):
-    return checkpoint.Checkpoint(
-        'unused',
-        step,
-        {'conv1/weights': np.full([2, 3], step + 0.1, np.float32), 'global_step': np.int64(step)},
-    )
-
-
-def _open(train_dir, data_dir):
-    return open_run(str(train_dir), job(data_dir).record)
-
-
-def _best_files(train_dir):
-    return sorted(name for name in os.listdir(str(train_dir)) if name.startswith('best'))
-
-
-def _files_of(step):
-    return [f'best.ckpt-{step}.data-00000-of-00001', f'best.ckpt-{step}.index']
-
-
-def test_only_a_better_one_takes_its_place(tmp_path, data_dir):
-    with _open(tmp_path, data_dir) as opened:
-        for step, precision, best in [(3, 0.5, 3), (4, 0.5, 3), (5, 0.4, 3), (6, 0.625, 6)]:
-            kept = opened.keep_best(_checkpoint(step), precision)
-            assert kept == (str(tmp_path / f'best.ckpt-{best}') if step == best else None)
-            assert _best_files(tmp_path) == _files_of(best)
-            saved = checkpoint.read_choice(str(tmp_path), 'best')
-            assert (saved.path, saved.step) == (str(tmp_path / (f'best.ckpt-{best}')), best)
-            np.testing.assert_array_equal(
-                saved.values['conv1/weights'], np.full([2, 3], best + 0.1, np.float32)
-            )
-            assert saved.values['global_step'].dtype == np.int64 and len(saved.values) == 2
-    assert json.loads((tmp_path / 'run.json').read_text())['best'] == {
-        'checkpoint': 'best.ckpt-6',
-        'precision': 0.625,
-    }
-
-
-def test_a_resumed_run_keeps_it(tmp_path, data_dir):
-    train(tmp_path, data_dir, 1)
-    with _open(tmp_path, data_dir) as opened:
-        opened.keep_best(_checkpoint(1), 0.5)
-    train(tmp_path, data_dir, 2)
-    best = {'checkpoint': 'best.ckpt-1', 'precision': 0.5}
-    assert run_record.read(str(tmp_path)).best == best
-    with _open(tmp_path, data_dir) as opened:
-        opened.keep_best(_checkpoint(2), 0.5)
-    assert _best_files(tmp_path) == _files_of(1)
-
-
-def test_the_record_names_no_checkpoint_that_is_being_written(tmp_path, data_dir, monkeypatch):
-    """A resumed run repeats the step of the best checkpoint."""
-    with _open(tmp_path, data_dir) as opened:
-        opened.keep_best(_checkpoint(3), 0.5)
-        named = []
-        monkeypatch.setattr(
-            checkpoint, 'write', lambda *unused: named.append(run_record.read(str(tmp_path)).best)
-        )
-        opened.keep_best(_checkpoint(3), 0.6)
-    assert named == [None]

@@ -184,8 +184,6 @@ def test_a_bad_hyperparameter_in_the_record(tmp_path, name):
     [
         ('class_names', [1, 2], ''),
         ('class_names', ['a\nb'], 'class_names is not a list of names'),
-        ('best', {'checkpoint': '../x', 'precision': 0.5}, 'best is '),
-        ('best', {'checkpoint': 'best.ckpt-1'}, ''),
     ],
 )
 def test_a_bad_value_in_the_record(tmp_path, name, value, fault):
@@ -210,6 +208,7 @@ def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
     record = json.loads((tmp_path / 'run.json').read_text())
     kept = ['initial_learning_rate', 'num_epochs_per_decay', 'moving_average_decay']
     early = dict({name: record[name] for name in kept}, num_towers=2, last_step=None)
+    early['best'] = {'checkpoint': 'best.ckpt-1', 'precision': 0.5}  # up to version 1.8.0
     (tmp_path / 'run.json').write_text(json.dumps(early))
     assert run_record.read_hparams(str(tmp_path)) == small_run.HPARAMS
     read = run_record.read(str(tmp_path))

@@ -5,8 +5,9 @@ import tensorflow.compat.v1 as tf
 from cifar10.runs import checkpoint
 
 
-def test_a_saver_does_not_know_of_the_best_one(tmp_path):
-    """A user may have listed it; a saver would delete it."""
+def test_a_saver_does_not_know_of_other_names(tmp_path):
+    """A user may have listed such a checkpoint, as that of --keep_best of earlier versions; a saver
+    would delete it."""
     for name in ('model.ckpt-1', 'best.ckpt-2'):
         (tmp_path / (name + '.index')).touch()
     paths = [str(tmp_path / name) for name in ('model.ckpt-1', 'best.ckpt-2', 'model.ckpt-3')]

@@ -147,10 +147,22 @@ def test_a_diverging_run(make_cluster, num_ps):
     assert all(len(task.stderr_lines) == 1 for task in cluster.tasks.values())
 
 
-def test_a_job_that_is_started_again_after_its_end(tmp_path, runs, make_cluster):
+_WITH_A_SHORT_LIMIT = """
+import runpy
+from cifar10.distributed import server
+
+server.CONNECT_TIMEOUT_SECS = 2
+runpy.run_path({!r}, run_name='__main__')
+"""
+
+
+def test_a_job_that_is_started_again_after_its_end(tmp_path, runs, make_cluster, monkeypatch):
     """The workers end at once, the server after its time limit, all with status 0."""
     shutil.copytree(str(runs / 'fast'), str(tmp_path / 'run'))
-    flags = ['--recipe=fast', '--max_steps=3', '--connect_timeout_secs=2']
+    flags = ['--recipe=fast', '--max_steps=3']
+    wrapper = tmp_path / 'cifar10_distributed_train.py'
+    wrapper.write_text(_WITH_A_SHORT_LIMIT.format(programs.path('cifar10_distributed_train')))
+    monkeypatch.setattr(programs, 'path', lambda script: str(wrapper))
     cluster = make_cluster(1, 2, '--mode=sync', *flags)
     cluster.start()
     cluster.succeed()

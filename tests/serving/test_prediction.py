@@ -56,13 +56,11 @@ def _read_json(stdout):
     return rows, [[each['probability'] for _, each in one] for one in by_class]
 
 
-@pytest.mark.parametrize('num_views', [1, 10])
-def test_probabilities_equal_those_of_the_evaluation(run, data_dir, num_views):
-    views = f'--num_views={num_views}'
-    status, stdout, stderr = _predict(run, '--json', '--top_k=10', views, *run.files)
+def test_probabilities_equal_those_of_the_evaluation(run, data_dir):
+    status, stdout, stderr = _predict(run, '--json', '--top_k=10', *run.files)
     rows, probabilities = _read_json(stdout)
     assert (status, stderr, [one['file'] for one in rows]) == (0, '', run.files)
-    evaluator = evaluation.Evaluator(dataset.read(data_dir).test, '/cpu:0', COUNT, num_views)
+    evaluator = evaluation.Evaluator(dataset.read(data_dir).test, '/cpu:0', COUNT)
     expected = np.exp(evaluator.evaluate(checkpoint.read(run.path)).metrics.log_probabilities)
     np.testing.assert_allclose(probabilities, expected, atol=1e-5)
     for one in rows:

@@ -74,9 +74,8 @@ def test_the_traceback_of_an_operation_ends_with_its_cause(tmp_path):
 def test_the_home_directory_after_an_equals_sign(tmp_path):
     program = tmp_path / 'prints.py'
     program.write_text('import sys\nprint(sys.argv[1:])\n')
-    arguments = ['--a=~/x', '--b=~', '--c=a=~/x', '--d=\u2013', '~/e', '–-f=1']
+    arguments = ['--a=~/x', '--b=~', '--c=a=~/x', '--d=\u2013', '~/e']
     status, stdout, stderr = programs.run('cifar10_run', str(program), *arguments)
     home = os.path.expanduser('~')
     expected = [f'--a={home}/x', f'--b={home}', *arguments[2:]]
-    assert (status, stdout) == (0, f'{expected}\n')
-    assert stderr == ('cifar10_run.py: –-f=1 begins with a dash of a word processor: use --f=1\n')
+    assert (status, stdout, stderr) == (0, f'{expected}\n', '')
