@@ -30,7 +30,6 @@ SCRIPTS = {  # script: page about it
     'cifar10_predict': 'use_the_model',
     'cifar10_export': 'use_the_model',
     'cifar10_dataset': 'own_images',
-    'cifar10_results': 'results',
     'cifar10_benchmark': 'results',
     'cifar10_classic': 'books',
     'cifar10_run': 'books',

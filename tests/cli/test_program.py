@@ -206,7 +206,6 @@ def test_the_versions(monkeypatch):
         ('cifar10_dataset convert images out', '-1'),
         ('cifar10_predict --checkpoint_dir={runs}/classic x.png', '-1'),
         ('cifar10_export --checkpoint_dir={runs}/classic', '-1'),
-        ('cifar10_results --runs=a:b:c', '-1'),
         ('cifar10_eval --dataset=synthetic --checkpoint_dir={runs}/classic --run_once', '-1'),
         (
             'cifar10_eval --dataset=synthetic --checkpoint_dir={runs}/classic --run_once --use_gpu',
