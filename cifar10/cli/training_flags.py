@@ -16,7 +16,6 @@ FLAGS = flags.FLAGS
 MAX_DEVICES = 64
 _LARGEST_FINITE = 1e9  # prevents overflow
 _SETTINGS = {field.name: field for field in dataclasses.fields(RunSettings) if field.metadata}
-_BASIC_SETTINGS = ['max_steps', 'log_frequency', 'save_summaries_steps', 'save_checkpoint_steps']
 _THREADS = ['intra_op_threads', 'inter_op_threads']
 
 
@@ -36,7 +35,12 @@ def define_towers():
 def define():
     """Define the flags that all trainers have."""
     data_flags.define()
-    define_run()
+    data_flags.define_directory(
+        'train_dir',
+        '/tmp/cifar10_train',
+        'Directory of checkpoints and summaries; an existing run is resumed.',
+        directories.check_checkpoint_dir,
+    )
     define_hparams()
     define_threads()
     data_flags.define_directory(
@@ -52,18 +56,6 @@ def define():
     for name in _SETTINGS:
         if name not in FLAGS:
             _define_setting(name)
-
-
-def define_run():
-    """Define --train_dir and the settings that cifar10_classic.py has, too."""
-    data_flags.define_directory(
-        'train_dir',
-        '/tmp/cifar10_train',
-        'Directory of checkpoints and summaries; an existing run is resumed.',
-        directories.check_checkpoint_dir,
-    )
-    for name in _BASIC_SETTINGS:
-        _define_setting(name)
 
 
 def define_threads():
@@ -183,14 +175,9 @@ def define_variable_strategy(choices, default=None):
     )
 
 
-def check_run():
-    """Raise UserError if --train_dir and --data_dir are the same directory."""
-    data_flags.check_directories_differ('train_dir', 'data_dir')
-
-
 def check():
     """Raise UserError if flags of `define` contradict each other or have no effect."""
-    check_run()
+    data_flags.check_directories_differ('train_dir', 'data_dir')
     if FLAGS.init_checkpoint:
         data_flags.check_directories_differ('train_dir', 'init_checkpoint')
     hparams_from_flags()

@@ -70,7 +70,6 @@ MISTAKES = [
         1,
         '--train_dir={tmp}/damaged/ is also the directory of --data_dir: give two directories',
     ),
-    ('cifar10_classic --data_dir={tmp} --train_dir={tmp}', 1, '.* of --data_dir: .*'),
     ('cifar10_eval --checkpoint_dir={tmp} --eval_dir={tmp}/', 1, '.* of --checkpoint_dir: .*'),
     ('cifar10_eval --checkpoint={tmp}/x --eval_dir={tmp}', 1, '.* of --checkpoint: .*'),
     ('cifar10_eval --data_dir={data} --eval_dir={data}', 1, '.* of --data_dir: .*'),
