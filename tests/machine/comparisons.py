@@ -190,14 +190,9 @@ def compare_operation(operation, num_images, plan):
 
 
 def _compute(operation, type_name, devices, plan, values):
-    """Return a list of the result and the gradients for each device.
+    """Return the result and the gradients for each device of a group.
 
-    Args:
-      operation: an Operation.
-      type_name: the type of the computation.
-      devices: a group of the Plan.
-      plan: a Plan.
-      values: the arguments, and the gradient of the result.
+    `values` are the arguments, and the gradient of the result.
     """
     with tf.Graph().as_default():
         placeholders = [tf.placeholder(tf.float32, value.shape) for value in values]
@@ -245,11 +240,7 @@ def compare_steps(plan):
 def _update_errors(hparams, before, gradients, after):
     """Yield (result, error) of the update, which TensorFlow computes in float32.
 
-    Args:
-      hparams: an HParams.
-      before: the weights before the step, a dict from the names of the variables to float64 arrays.
-      gradients: the gradients of TensorFlow, likewise in float32.
-      after: the values of all variables after the step, likewise.
+    `before`, `gradients` and `after` are dicts from the names of the variables to arrays.
     """
     errors_of_weights, errors_of_averages = [], []
     for name, weights in before.items():
@@ -264,10 +255,9 @@ def _update_errors(hparams, before, gradients, after):
 
 
 def _train(hparams, devices, num_sub_batches, batch, variables, plan):
-    """Make one step with a tower on each device, all with the same batch; at least two towers.
+    """Make a step of at least two towers with the same batch, one per device.
 
-    Returns:
-      The average gradients and, after the update, all variables; dicts from names to arrays.
+    Returns the average gradients and, after the update, all variables: dicts from names to arrays.
     """
     towers = devices if len(devices) > 1 else devices * 2
 
