@@ -45,22 +45,21 @@ class InputSettings(NamedTuple):
     shard: Shard = Shard()
 
 
-def read_cifar10(filename_queue, label_weights=(1,)):
+def read_cifar10(filename_queue, label_bytes=1):
     """Read the next example from the files of a filename queue.
 
     Args:
       filename_queue: a queue of strings.
-      label_weights: factors of the label's bytes, whose sum is the label, see dataset.Split;
-        CIFAR-10 has one byte.
+      label_bytes: number of label bytes per record, the last of which is the label.
 
     Returns:
       An object with the fields height, width, depth; key, a string scalar 'file:record'; label,
       int32 [1]; uint8image, uint8 [32, 32, 3].
     """
-    record_bytes = len(label_weights) + dataset.IMAGE_BYTES
+    record_bytes = label_bytes + dataset.IMAGE_BYTES
     key, value = tf.FixedLengthRecordReader(record_bytes).read(filename_queue)
     record = tf.reshape(tf.decode_raw(value, tf.uint8), [1, record_bytes])
-    labels, images = _split_records(record, label_weights)
+    labels, images = _split_records(record, label_bytes)
     return types.SimpleNamespace(
         height=HEIGHT,
         width=WIDTH,
@@ -71,11 +70,10 @@ def read_cifar10(filename_queue, label_weights=(1,)):
     )
 
 
-def _split_records(rows, label_weights):
+def _split_records(rows, label_bytes):
     """Split uint8 [n, record_bytes] into labels, int32 [n], and images, uint8 [n, 3, 32, 32]."""
-    label_bytes, pixels = rows[:, : len(label_weights)], rows[:, len(label_weights) :]
-    labels = tf.reduce_sum(tf.cast(label_bytes, tf.int32) * list(label_weights), 1)
-    return labels, tf.reshape(pixels, [-1, DEPTH, HEIGHT, WIDTH])
+    labels = tf.cast(rows[:, label_bytes - 1], tf.int32)
+    return labels, tf.reshape(rows[:, label_bytes:], [-1, DEPTH, HEIGHT, WIDTH])
 
 
 def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, settings=InputSettings()):
@@ -140,7 +138,7 @@ def shuffled_records(split, num_examples, batch_size, settings=InputSettings()):
         tf.add_to_collection(SHUFFLE_QUEUE_SIZE, size)
         tf.add_to_collection(SHUFFLE_QUEUE_MIN, minimum)
         tf.add_to_collection(QUEUE_FILL, tf.divide(size, capacity, name='fill'))
-        return _split_records(queue.dequeue_many(batch_size), split.label_weights)
+        return _split_records(queue.dequeue_many(batch_size), split.label_bytes)
 
 
 def _read_records(filename_queue, split, shard=Shard()):
@@ -271,7 +269,7 @@ def undistorted_records(split, batch_size=BATCH_SIZE, num_epochs=None):
             rows = queue.dequeue_many(batch_size)
         enqueue = queue.enqueue_many([_read_records(filenames, split)])
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue]))
-        return _split_records(rows, split.label_weights)
+        return _split_records(rows, split.label_bytes)
 
 
 def _filename_queue(paths):

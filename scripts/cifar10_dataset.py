@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Downloads, generates, converts, divides, describes and verifies data sets.
+"""Downloads, generates, converts, divides and verifies data sets.
 
 cifar10_dataset.py download
     downloads CIFAR-10, or CIFAR-100 with --dataset=cifar100, to --data_dir
@@ -7,14 +7,12 @@ cifar10_dataset.py synthetic
     generates the synthetic data set in --data_dir
 cifar10_dataset.py convert SRC OUT
     converts SRC, which has one folder of images per class, to a data set in OUT; SRC can also be
-    CIFAR-10 or CIFAR-100 for Python: the archive, or the directory with its files; or a directory
-    with own files in one of these layouts, with other classes
+    CIFAR-10 or CIFAR-100 for Python: the archive, or the directory with its files
 cifar10_dataset.py holdout SRC OUT
     divides the training images of SRC into training and test images in OUT
 cifar10_dataset.py info
-    prints statistics of the data set in --data_dir, and draws a contact sheet
-cifar10_dataset.py verify
-    checks every file in --data_dir
+    verifies the data set in --data_dir; prints its classes, the number of their images, and the
+    test images that are also training images
 """
 
 import os
@@ -32,8 +30,8 @@ from absl import flags
 from cifar10.data import (
     copies,
     dataset,
+    dataset_info,
     dataset_writer,
-    own_files,
     preparation,
     verification,
 )
@@ -72,17 +70,14 @@ def convert(source, out):
             f'{source} is not the archive of a published data set',
             'give a good copy, or a directory of images',
         )
-    has_test_files = published and (
-        os.path.isfile(source) or dataset.find_files(source, published.test_files[0])
-    )
     for name in ('test_fraction', 'seed'):
-        if has_test_files and FLAGS[name].present:
+        if published and FLAGS[name].present:
             raise UserError(
                 f'--{name} has no effect, because {source} has test images', 'leave it out'
             )
     with signals.RaiseOnSignal():
         if published:
-            convert_files(published, source, out)
+            preparation.convert(published, source, out, data_flags.show)
         else:
             from cifar10.data import conversion
             from cifar10.system import machine
@@ -99,24 +94,6 @@ def convert(source, out):
     return int(num_damaged > 0)
 
 
-def convert_files(published, source, out):
-    """Convert a published data set, or a directory with own files in its layout."""
-    others = os.path.isdir(source) and dataset.other_files(published, source)
-    reason = f'{others[0]} is none of its files' if others else None
-    if not reason:
-        try:
-            preparation.convert(published, source, out, data_flags.show)
-            return
-        except copies.DamagedError as error:
-            if os.path.isfile(source):
-                raise
-            reason = error.cause
-    own_files.convert(published, source, out, data_flags.show, FLAGS.test_fraction, FLAGS.seed)
-    data_flags.show(
-        f'{source} is not {published.name} ({reason}): its own classes and files are converted'
-    )
-
-
 def hold_out(source, out):
     """Divide the training images of a data set into training and test images."""
     directories.check_exists(source, 'give the --data_dir of a data set')
@@ -129,21 +106,12 @@ def hold_out(source, out):
 
 
 def info():
-    """Print statistics of a data set, and draw a contact sheet."""
-    from cifar10.data import dataset_info
-
-    found = data_flags.existing_dataset()
-    print(dataset_info.describe(found))
-    print(dataset_info.write_contact_sheet(found, FLAGS.contact_sheet_file))
-    print_counts(found)
-
-
-def verify():
-    """Check the files of a data set and their checksums, if any."""
+    """Verify a data set and its checksums, if any; print its classes and duplicates."""
     found = data_flags.existing_dataset()
     for split in found.splits:
         verification.verify(split)
         verification.verify_checksums(split)
+    print(dataset_info.describe(found))
     print_counts(found)
 
 
@@ -160,8 +128,7 @@ COMMANDS = {  # function, arguments, flags
     'synthetic': (synthetic, (), ['dataset', 'data_dir']),
     'convert': (convert, ('SRC', 'OUT'), ['test_fraction', 'seed']),
     'holdout': (hold_out, ('SRC', 'OUT'), ['num_examples', 'seed']),
-    'info': (info, (), DATA_FLAGS + ['contact_sheet_file']),
-    'verify': (verify, (), DATA_FLAGS),
+    'info': (info, (), DATA_FLAGS),
 }
 
 
@@ -182,12 +149,6 @@ def define_flags():
         'seed', 0, 'convert, holdout: seed of the selection of test images.', 0
     )
     data_flags.define_integer('num_examples', 5000, 'holdout: number of test images.', 1)
-    data_flags.define_output_file(
-        'contact_sheet_file',
-        '/tmp/cifar10_contact_sheet.png',
-        'info: file for the contact sheet, .png, .jpg or .jpeg.',
-        extensions=('.png', '.jpg', '.jpeg'),
-    )
 
 
 def main(command, *arguments):
@@ -203,7 +164,7 @@ ARGUMENTS = program.start(
     __name__,
     define_flags,
     arguments={name: names for name, (_, names, _) in COMMANDS.items()},
-    needs_tensorflow=['convert', 'info'],
+    needs_tensorflow=['convert'],
 )
 
 if __name__ == '__main__':

@@ -47,7 +47,7 @@ def define_flags():
         None,
         'Also print precision @ k: the fraction of images whose class is among the k most probable ones.',
         1,
-        65536,
+        256,
     )
     data_flags.define_output_file(
         'predictions_file', None, 'CSV file for the class probabilities of each example.'

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Classifies image files, and prints the most probable classes with their probabilities.
 
-IMAGE is a file (JPEG, PNG, GIF or BMP, of any size), a directory, or - for the standard input. The
-largest central square is scaled to 32 x 32, then cropped and standardized as in the evaluation.
+IMAGE is a file (JPEG, PNG, GIF, BMP or WebP, of any size), a directory, or - for the standard
+input. The largest central square is scaled to 32 x 32, then cropped and standardized as in the
+evaluation.
 
   cifar10_predict.py cat.jpg
   cifar10_predict.py --recursive --json photos > photos.json
@@ -39,7 +40,7 @@ def define_flags():
         None,
         'Number of most probable classes to print. Default: 5, or all if there are fewer.',
         1,
-        65536,
+        256,
     )
     flags.DEFINE_boolean('recursive', False, 'Also search subdirectories for images.')
     flags.DEFINE_boolean('json', False, 'Print one line of JSON per image.')

@@ -15,10 +15,7 @@ import sys
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
-    if __name__ == '__main__':
-        sys.path[0] = CHECKOUT  # A program must not import the scripts beside this one.
-    else:  # A notebook has imported this file (%load_ext).
-        sys.path.insert(0, CHECKOUT)
+    sys.path[0] = CHECKOUT  # A program must not import the scripts beside this one.
 
 from cifar10.cli import program
 
@@ -26,7 +23,6 @@ from cifar10.cli import program
 from absl import flags
 
 from cifar10.errors import UserError
-from cifar10.tutorial import load_ipython_extension  # noqa: F401 (%load_ext scripts.cifar10_run)
 
 FLAGS = flags.FLAGS
 STDOUT = sys.stdout  # without the stream of `program.start`
@@ -61,7 +57,7 @@ def main(path, *arguments):
     FLAGS.set_gnu_getopt(True)
     sys.stdout = STDOUT
     try:
-        from cifar10.tf1 import runner  # may lack a private name of TensorFlow
+        from tf1_runner import runner  # may lack a private name of TensorFlow
 
         # A shell does not expand ~ after =.
         pairs = (word.split('=', 1) for word in arguments)

@@ -14,33 +14,39 @@ from tests.helpers import data_sets, messages, queues
 
 @pytest.fixture
 def many_dir(tmp_path):
-    return data_sets.write_many(tmp_path / 'many')
+    data_sets.write_cifar100(tmp_path / 'cifar-100-binary')
+    return str(tmp_path)
 
 
-def _labels_in(images):
-    return images[:, 0, 0, 0].astype(int) * 256 + images[:, 0, 0, 1].astype(int)
+def _labels_of(images, count, seed):
+    """Return the fine labels of images [n, 3, 32, 32] of cifar100_rows(count, seed)."""
+    rows = data_sets.cifar100_rows(count, seed)
+    labels = {row[2:].tobytes(): row[1] for row in rows}
+    return [labels[image.tobytes()] for image in images]
 
 
-def test_labels_of_two_bytes_out_of_the_queues(many_dir):
+def test_labels_of_cifar100_out_of_the_queues(many_dir):
     found = dataset.read(many_dir)
-    assert [file.num_examples for file in found.train.files] == [53, 53, 53, 53, 51]
-    labels, images = input_lib.shuffled_records(found.train, 263, 50)
+    labels, images = input_lib.shuffled_records(found.train, 400, 50)
     for some_labels, some_images in queues.run([labels, images], 10):
-        np.testing.assert_array_equal(some_labels, _labels_in(some_images))
+        assert some_labels.tolist() == _labels_of(some_images, 400, 0)
     labels, images = input_lib.undistorted_records(found.test, 60, num_epochs=1)
-    values = queues.run([labels, images], 5)
-    assert sorted(np.concatenate([some_labels for some_labels, _ in values])) == list(range(300))
+    values = queues.run([labels, images], 4)
+    assert np.concatenate([some_labels for some_labels, _ in values]).tolist() == [
+        *range(100),
+        *range(100),
+    ]
     for some_labels, some_images in values:
-        np.testing.assert_array_equal(some_labels, _labels_in(some_images))
+        assert some_labels.tolist() == _labels_of(some_images, 200, 1)
 
 
 def test_one_example_of_two_label_bytes(many_dir):
     split = dataset.read(many_dir).train
     example = input_lib.read_cifar10(
-        tf.train.string_input_producer(split.paths, shuffle=False), split.label_weights
+        tf.train.string_input_producer(split.paths, shuffle=False), split.label_bytes
     )
     for label, image in queues.run([example.label, example.uint8image], 60):
-        assert label == int(image[0, 0, 0]) * 256 + int(image[0, 1, 0])
+        assert label.tolist() == _labels_of([image.transpose(2, 0, 1)], 400, 0)
 
 
 def test_the_shuffle_queue_is_bounded(tmp_path, many_dir):
@@ -59,18 +65,18 @@ def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
     shapes = {variable.op.name: variable.shape.as_list() for variable in tf.trainable_variables()}
     assert (
         len(shapes) == 10
-        and shapes['softmax_linear/weights'] == [192, 300]
-        and shapes['softmax_linear/biases'] == [300]
+        and shapes['softmax_linear/weights'] == [192, 100]
+        and shapes['softmax_linear/biases'] == [100]
     )
     assert dataset.read('').num_classes == 10
 
 
 def test_the_reference_has_them_too(many_dir):
     job = Job(dataset.read(many_dir))
-    reference.training_step(job, [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 299]))])
-    assert tf.trainable_variables()[-1].shape.as_list() == [300]
+    reference.training_step(job, [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 99]))])
+    assert tf.trainable_variables()[-1].shape.as_list() == [100]
     images, labels = reference.distorted_inputs(job.dataset, 5)
-    assert set(np.concatenate(queues.run(labels, 20))) - set(range(256))
+    assert set(np.concatenate(queues.run(labels, 20))) - set(range(20))  # no superclasses
 
 
 def test_a_checkpoint_is_scored_on_its_own_classes(tmp_path):

@@ -125,7 +125,7 @@ def test_the_readme_links_each_page():
 
 
 def test_files_of_docs_in_docstrings_and_messages():
-    for directory in ('cifar10', 'scripts', 'tests'):
+    for directory in ('cifar10', 'tf1_runner', 'scripts', 'tests'):
         for top, _, names in os.walk(os.path.join(ROOT, directory)):
             for name in names:
                 if name.endswith('.py'):
@@ -189,7 +189,7 @@ def _make_checkout(directory):
 
     In the copy, the directory replaces /tmp, because the defaults of flags lie there.
     """
-    for name in ('cifar10', 'scripts'):
+    for name in ('cifar10', 'tf1_runner', 'scripts'):
         shutil.copytree(
             os.path.join(ROOT, name),
             str(directory / name),

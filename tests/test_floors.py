@@ -1,17 +1,16 @@
-"""Layout of the package: imports point down, floor by floor; a name has one meaning."""
+"""Layout of the packages: imports point down, floor by floor; a name has one meaning."""
 
 import ast
 import glob
 import os
-import re
 
 import pytest
 
-import cifar10
+from tests.helpers.forks import ROOT
 
-PACKAGE = os.path.dirname(cifar10.__file__)
-FLOORS = [  # from the bottom up; other top-level modules are the mathematics
-    {'config', 'errors'},
+# From the bottom up; other top-level modules of cifar10 are the mathematics.
+FLOORS = [
+    {'__init__', '__version__', 'config', 'errors'},
     {'system'},
     {'data'},
     {'runs'},
@@ -22,29 +21,37 @@ FLOORS = [  # from the bottom up; other top-level modules are the mathematics
     {'eval_hook'},
     {'training'},
     {'tutorial', 'distributed', 'serving'},
-    {'tf1'},
     {'cli'},
     {'benchmark'},
-    {'scripts'},
+    {'scripts', 'tf1_runner'},
+    {'scripts/cifar10_run'},
 ]
 
 
+def _top(name):
+    return name if name in FLOORS[-1] else name.split('/')[0]
+
+
 def _floor(name):
-    top = name.split('/')[0]
+    top = _top(name)
     return next((i for i, tops in enumerate(FLOORS) if top in tops), FLOORS.index({'mathematics'}))
 
 
-def _modules():
-    """Return the syntax tree of each module, by its path under cifar10/ without .py."""
-    for path in glob.glob(os.path.join(PACKAGE, '**', '*.py'), recursive=True):
-        name = os.path.relpath(path, PACKAGE)[: -len('.py')]
-        if not name.endswith('__init__'):
+def _modules(packages=('cifar10', 'tf1_runner')):
+    """Return the syntax tree of each module, by its path without .py, under cifar10/ if there."""
+    for package in packages:
+        for path in glob.glob(os.path.join(ROOT, package, '**', '*.py'), recursive=True):
             with open(path) as source:
-                yield name, ast.parse(source.read())
+                tree = ast.parse(source.read())
+            start = os.path.join(ROOT, 'cifar10') if package == 'cifar10' else ROOT
+            yield os.path.relpath(path, start)[: -len('.py')], tree
 
 
 def _imported(tree):
-    """Return the imported modules of the package, as paths under cifar10/, and of the scripts."""
+    """Return the imported modules of the packages and the scripts, by paths as in `_modules`.
+
+    The import of a package counts as that of its `__init__`.
+    """
     for node in ast.walk(tree):
         names = (
             [alias.name for alias in node.names]
@@ -54,25 +61,37 @@ def _imported(tree):
         prefix = node.module + '.' if isinstance(node, ast.ImportFrom) else ''
         for name in names:
             top, *path = (prefix + name).split('.')
-            if top in ('cifar10', 'scripts'):
-                yield '/'.join(path if top == 'cifar10' else [top] + path)
+            if top in ('cifar10', 'scripts', 'tf1_runner'):
+                yield '/'.join((path if top == 'cifar10' else [top] + path) or ['__init__'])
 
 
 def test_imports_point_down():
-    arrows = [(name, other) for name, tree in _modules() for other in _imported(tree)]
+    modules = _modules(['cifar10', 'tf1_runner', 'scripts'])
+    arrows = [(name, other) for name, tree in modules for other in _imported(tree)]
     assert len(arrows) > 50
     for name, other in arrows:
-        is_same = name.split('/')[0] == other.split('/')[0]
+        is_same = _top(name) == _top(other)
         may_be_same = _floor(name) in (0, FLOORS.index({'mathematics'})) or is_same
         assert _floor(other) < _floor(name) + may_be_same, (name, other)
+
+
+def _module(path, modules):
+    """Return the module of an imported path, whose last part may be a name in the module."""
+    for module in (path, os.path.dirname(path)):
+        for name in (module, os.path.join(module, '__init__')):
+            if name in modules:
+                return name
+    raise AssertionError(path)
 
 
 @pytest.mark.parametrize('depth', [1, None])
 def test_no_cycle(depth):
     """Packages (depth 1; a top-level module counts as one) and modules import in no cycle."""
+    modules = dict(_modules())
     arrows = {}
-    for name, tree in _modules():
-        box, *others = ['/'.join(path.split('/')[:depth]) for path in [name, *_imported(tree)]]
+    for name, tree in modules.items():
+        paths = [name, *(_module(path, modules) for path in _imported(tree))]
+        box, *others = ['/'.join(path.split('/')[:depth]) for path in paths]
         arrows.setdefault(box, set()).update(set(others) - {box})
     assert any(arrows.values())
     while arrows:  # Remove what imports nothing that remains.
@@ -91,18 +110,6 @@ def test_flags_stay_in_cli():
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and node.id == 'FLAGS'
     ] == []
-
-
-def test_lower_layers_name_no_flag():
-    """Exceptions: the help of flags, the flags of a program of the tutorial, and of nvidia-smi."""
-    named = set()
-    for name, _ in _modules():
-        if _floor(name) < FLOORS.index({'cli'}) and not name.startswith(
-            ('config', 'tutorial/', 'tf1/')
-        ):
-            with open(os.path.join(PACKAGE, name + '.py')) as source:
-                named.update((name, flag) for flag in re.findall(r'--[a-z]\w+', source.read()))
-    assert named == {('distributed/launcher', '--query'), ('distributed/launcher', '--format')}
 
 
 def test_lower_layers_print_nothing():
@@ -149,5 +156,5 @@ def test_no_parameter_is_called_as_a_module():
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef)
         for argument in node.args.args + node.args.kwonlyargs
-        if argument.arg in modules and name != 'tf1/batch_normalization'
+        if argument.arg in modules and name != 'tf1_runner/batch_normalization'
     ] == []

@@ -16,6 +16,7 @@ from tests.helpers import programs
 SCRIPTS = [name + '.py' for name in programs.SCRIPTS]
 TOP = [
     'cifar10',
+    'tf1_runner',
     'scripts',
     'tests',
     'docs',
@@ -60,7 +61,7 @@ def test_sdist(tree):
     (path,) = (tree / 'dist').glob('cifar10*classic-*.tar.gz')
     with tarfile.open(str(path)) as archive:
         held = {name.split('/', 1)[1] for name in archive.getnames() if '/' in name}
-    wanted = _files(tree, 'cifar10', 'scripts', 'tests', 'docs') | {
+    wanted = _files(tree, 'cifar10', 'tf1_runner', 'scripts', 'tests', 'docs') | {
         'setup.py',
         'README.md',
         'requirements.txt',
@@ -73,7 +74,9 @@ def test_wheel(tree):
     with zipfile.ZipFile(str(path)) as archive:
         held = set(archive.namelist())
         (metadata,) = [archive.read(name).decode() for name in held if name.endswith('/METADATA')]
-    modules = _files(tree, 'cifar10') | {f'cifar10/scripts/{name}' for name in SCRIPTS}
+    modules = _files(tree, 'cifar10', 'tf1_runner') | {
+        f'cifar10/scripts/{name}' for name in SCRIPTS
+    }
     assert modules == {name for name in held if '.dist-info/' not in name}
     assert '\nDescription-Content-Type: text/markdown\n' in metadata and '\n# cifar10\n' in metadata
 
@@ -100,31 +103,43 @@ def test_a_checkout_needs_no_installation(tmp_path):
         assert script in _help([sys.executable, path], tmp_path, tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('is_editable', [False, True])
-def test_installed_scripts(tree, tmp_path, is_editable):
-    """In a virtual environment that also sees the packages of this one.
+@pytest.fixture(scope='module', params=[False, True])
+def installation(request, tree, tmp_path_factory):
+    """The directory of venv/ and sources/, that of the packages, and True if it is editable.
 
-    The scripts are those of the installed package, or of the sources if the installation is
-    editable. A script puts neither its package nor the parent of bin/ into sys.path.
+    The virtual environment also sees the packages of this one.
     """
-    venv.create(str(tmp_path / 'venv'), with_pip=True)
-    python = str(tmp_path / 'venv' / 'bin' / 'python')
+    root = tmp_path_factory.mktemp('installation')
+    venv.create(str(root / 'venv'), with_pip=True)
+    python = str(root / 'venv' / 'bin' / 'python')
     code = 'import sysconfig; print(sysconfig.get_path("purelib"))'
     site = subprocess.check_output([python, '-c', code], text=True, timeout=60).strip()
     with open(os.path.join(site, 'packages.pth'), 'w') as packages:
         packages.write(sysconfig.get_path('purelib'))
-    sources = tmp_path / 'sources'
-    shutil.copytree(str(tree), str(sources))
+    shutil.copytree(str(tree), str(root / 'sources'))
     options = ['-qI', '--no-deps', '--no-index', '--no-build-isolation']
     subprocess.run(
-        [python, '-m', 'pip', 'install', *options, *(['-e'] if is_editable else []), str(sources)],
+        [
+            *[python, '-m', 'pip', 'install', *options, *(['-e'] if request.param else [])],
+            str(root / 'sources'),
+        ],
         check=True,
         timeout=programs.DEADLINE_SECS,
     )
-    path = sources / 'scripts' / 'cifar10_run.py'
+    return root, site, request.param
+
+
+@pytest.mark.slow
+def test_installed_scripts(installation, tmp_path):
+    """The scripts of an installation.
+
+    They are those of the installed package, or of the sources if the installation is editable. A
+    script puts neither its package nor the parent of bin/ into sys.path.
+    """
+    root, site, is_editable = installation
+    path = root / 'sources' / 'scripts' / 'cifar10_run.py'
     path.write_text(path.read_text().replace('"""Runs ', '"""Edited: runs '))
-    bin_dir = tmp_path / 'venv' / 'bin'
+    bin_dir = root / 'venv' / 'bin'
     assert set(SCRIPTS) <= {found.name for found in bin_dir.iterdir()}
     printed = _help([str(bin_dir / 'cifar10_run.py')], tmp_path, '')
     assert printed.startswith('Edited: runs ' if is_editable else 'Runs ')
@@ -136,3 +151,24 @@ def test_installed_scripts(tree, tmp_path, is_editable):
     ).splitlines()
     assert entries[0] == str(tmp_path)
     assert not {str(bin_dir.parent), str(bin_dir), os.path.join(site, 'cifar10')} & set(entries)
+
+
+@pytest.mark.slow
+def test_installed_runner_beside_another_cifar10(installation, tmp_path):
+    """The cells of a notebook with its own cifar10.py."""
+    pytest.importorskip('IPython')
+    python = str(installation[0] / 'venv' / 'bin' / 'python')
+    (tmp_path / 'cifar10.py').write_text('NUM_CLASSES = 7\n')
+    cells = (
+        '%load_ext tf1_runner\n'
+        'import cifar10, cifar10_input, tensorflow as tf\n'
+        'print(cifar10.NUM_CLASSES, cifar10_input.NUM_CLASSES, tf.VERSION)'
+    )
+    printed = subprocess.check_output(
+        [python, '-m', 'IPython', '-c', cells],
+        cwd=str(tmp_path),
+        env=dict(os.environ, IPYTHONDIR=str(tmp_path / 'ipython'), PYTHONPATH=''),
+        text=True,
+        timeout=programs.DEADLINE_SECS,
+    )
+    assert printed == '7 10 1.15.5\n'

@@ -94,7 +94,9 @@ def _texts():
 def _messages():
     """Return the strings of the package as lists of literal parts, and None for inserted values."""
     found = []
-    for path in glob.glob(os.path.join(ROOT, 'cifar10', '**', '*.py'), recursive=True):
+    for path in glob.glob(os.path.join(ROOT, 'cifar10', '**', '*.py'), recursive=True) + glob.glob(
+        os.path.join(ROOT, 'tf1_runner', '*.py')
+    ):
         with open(path, encoding='utf-8') as opened:
             nodes = [
                 node

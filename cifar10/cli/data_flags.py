@@ -66,13 +66,11 @@ def define_directory(name, default, description, check=directories.check_no_file
     validate(name, check)
 
 
-def define_output_file(name, default, description, extensions=('',)):
-    """Define the flag of an output file with one of these extensions."""
+def define_output_file(name, default, description):
+    """Define the flag of an output file."""
 
     def check(path):
         files.check_name(path)
-        if not path.lower().endswith(extensions):
-            raise UserError(f'the name of the file must end in {" or ".join(extensions)}')
         if os.path.islink(path):  # such as /dev/stdout, which must not be replaced
             raise UserError(f'{path} is a symbolic link', 'name a file')
         if os.path.exists(path) and not os.path.isfile(path):  # such as /dev/null

@@ -33,7 +33,7 @@ class Published(NamedTuple):
     test_files: Sequence[str]
     names_files: Sequence[str]  # first that of the class names; CIFAR-100 also has superclasses
     num_classes: int
-    label_weights: Sequence[int]  # label = sum of label byte * weight
+    label_bytes: int  # per record; the last one is the label
     archives: Sequence[Archive]  # in the order of the tries; the last one is binary
     sha1: Mapping[str, str] = {}  # hexadecimal, of the binary files
     python: Optional[PythonLayout] = None
@@ -62,7 +62,7 @@ PUBLISHED = {
         test_files=['test_batch.bin'],
         names_files=['batches.meta.txt'],
         num_classes=10,
-        label_weights=(1,),
+        label_bytes=1,
         archives=[
             Archive(
                 'cifar-10-python.tar.gz',
@@ -109,7 +109,7 @@ PUBLISHED = {
         test_files=['test.bin'],
         names_files=['fine_label_names.txt', 'coarse_label_names.txt'],
         num_classes=100,
-        label_weights=(0, 1),
+        label_bytes=2,
         archives=[
             Archive(
                 'cifar-100-python.tar.gz',

@@ -42,13 +42,12 @@ def convert(images_dir, path, num_threads, progress, test_fraction=None, seed=0)
         raise UserError(f'{path} is in {images_dir}', 'give a directory outside it')
     class_names, train, test = find_images(images_dir, test_fraction, seed)
     with dataset_writer.new_dataset(path, progress) as directory:
-        label_bytes = dataset.label_bytes(len(class_names))
         failures, lines = [], ProgressLines(progress, 'Converting', len(train) + len(test))
         for split_name, names, examples in [
             ('train', dataset.TRAIN_FILES, train),
             ('test', dataset.TEST_FILES, test),
         ]:
-            writer = dataset_writer.RecordWriter(directory, names, len(examples), label_bytes)
+            writer = dataset_writer.RecordWriter(directory, names, len(examples))
             labels, written = np.array([label for _, label in examples]), []
             for decoded in decoding.decode([path for path, _ in examples], num_threads):
                 writer.write(labels[decoded.indices], decoded.images)
@@ -108,7 +107,7 @@ def find_images(images_dir, test_fraction, seed):
     except ValueError as error:
         raise UserError(
             f'The folders of {top} cannot be classes ({error})',
-            'make one folder of images per class',
+            f'make one folder of images per class, at most {dataset.MAX_CLASSES}',
         )
     train, test = [], _test_images(test_dir, class_names) if test_dir else []
     for label, name in enumerate(class_names):

@@ -19,9 +19,8 @@ _PLACES = ['data', '~/.keras/datasets', *map(dataset.default_data_dir, catalog.P
 class DamagedError(UserError):
     """Incomplete, damaged or changed copy."""
 
-    def __init__(self, cause, own_data_remedy=''):
-        """Make the error; see dataset.own_data_remedy."""
-        super().__init__(cause, 'delete it or replace it by a good copy' + own_data_remedy)
+    def __init__(self, cause):
+        super().__init__(cause, 'delete it or replace it by a good copy')
 
 
 def find(published, place):
@@ -58,8 +57,7 @@ def _holds_files(published, directory):
 def identify(path):
     """Return the Published data set of an archive, or of a directory with its files, or None.
 
-    The files of a directory may be incomplete or own data. Return also the path of the archive, or
-    of the directory, which can be in `path`.
+    Return also the path of the archive, or of the directory, which can be in `path`.
     """
     md5 = files.digest(path, 'md5') if os.path.isfile(path) else None
     for published in catalog.PUBLISHED.values():
@@ -67,7 +65,7 @@ def identify(path):
             return published, path
         for name in ('', published.directory, published.python.directory):
             place = os.path.join(path, name) if name else path
-            if _holds_files(published, place) or dataset.is_own_or_incomplete(published, place):
+            if _holds_files(published, place):
                 return published, place
     return None, path
 
@@ -84,7 +82,6 @@ def write_binary_files(published, copy, directory, is_strict=False):
     Raises:
       DamagedError: the archive has another MD5, or the copy is incomplete or damaged.
     """
-    own_data_remedy = dataset.own_data_remedy(copy) if os.path.isdir(copy) else ''
     try:
         with _open_copy(published, copy) as (open_file, is_python):
             if is_python:
@@ -96,10 +93,10 @@ def write_binary_files(published, copy, directory, is_strict=False):
         for split in dataset.read(directory).splits:
             verification.verify(split)
     except (tarfile.TarError, KeyError, EOFError, zlib.error, python_version.Error) as error:
-        raise DamagedError(f'{copy} is damaged ({error})', own_data_remedy)
+        raise DamagedError(f'{copy} is damaged ({error})')
     except UserError as error:
         # The directory will be removed, so the message names the copy instead.
-        raise DamagedError(error.cause.replace(directory, copy), own_data_remedy)
+        raise DamagedError(error.cause.replace(directory, copy))
     for name, sha1 in published.sha1.items():
         if files.digest(os.path.join(directory, name), 'sha1') != sha1:
             changed = (
@@ -116,9 +113,9 @@ def _open_copy(published, copy):
     """Yield a function that opens a file of a copy by its name, and True for the Python version."""
     if os.path.isdir(copy):
         is_python = not os.path.exists(os.path.join(copy, published.train_files[0]))
-        yield lambda name: open_file(os.path.join(copy, name)), is_python
+        yield lambda name: _open_file(os.path.join(copy, name)), is_python
         return
-    with open_file(copy):
+    with _open_file(copy):
         md5 = files.digest(copy, 'md5')
     directories = {archive.md5: archive.directory for archive in published.archives}
     if md5 not in directories:
@@ -131,7 +128,7 @@ def _open_copy(published, copy):
         yield lambda name: tar.extractfile(f'{directory}/{name}'), directory != published.directory
 
 
-def open_file(path):
+def _open_file(path):
     """Open a file of another program; raise DamagedError if it cannot be read."""
     try:
         return open(path, 'rb')

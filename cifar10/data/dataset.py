@@ -3,14 +3,13 @@
 A record has label bytes and 3,072 image bytes: 32 x 32 red, then green, then blue values, row by
 row. CIFAR-10 has one label byte. CIFAR-100 has two: superclass and class
 (https://www.cs.toronto.edu/~kriz/cifar.html). Other data sets have a dataset.json: class names,
-label bytes, and for each file its number of examples and its SHA-256. Those that are converted from
-image files also name the file of each example, in train_images.csv and test_images.csv.
+and for each file its number of examples and its SHA-256. Those that are converted from image files
+also name the file of each example, in train_images.csv and test_images.csv.
 """
 
 import csv
+import glob
 import os
-import re
-import shlex
 from typing import NamedTuple, Optional, Sequence
 
 import numpy as np
@@ -27,7 +26,7 @@ TRAIN_FILES, TEST_FILES = catalog.CIFAR10.train_files, catalog.CIFAR10.test_file
 (CLASS_NAMES_FILE,) = catalog.CIFAR10.names_files
 DATASET_INFO_FILE = 'dataset.json'
 IMAGES_CSV_FILES = {'train': 'train_images.csv', 'test': 'test_images.csv'}
-MAX_CLASSES = 256**2  # a label has one byte or two
+MAX_CLASSES = 256  # a label has one byte
 CLASS_NAMES = 'airplane automobile bird cat deer dog frog horse ship truck'.split()
 
 
@@ -54,7 +53,7 @@ class Split(NamedTuple):
     files: Sequence[DataFile]
     num_classes: int = NUM_CLASSES
     class_names: Optional[Sequence[str]] = None  # in label order; None if unknown
-    label_weights: Sequence[int] = (1,)  # label = sum of label byte * weight
+    label_bytes: int = 1  # per record; the last one is the label
     images_csv: Optional[str] = None  # path of the CSV file that names the image files
 
     @property
@@ -65,11 +64,11 @@ class Split(NamedTuple):
     @property
     def record_bytes(self):
         """Size of a record in bytes."""
-        return len(self.label_weights) + IMAGE_BYTES
+        return self.label_bytes + IMAGE_BYTES
 
     def labels(self, array):
         """Return the labels, int64 [n], of records, uint8 [n, record_bytes]."""
-        return array[:, : len(self.label_weights)].astype(np.int64).dot(self.label_weights)
+        return array[:, self.label_bytes - 1].astype(np.int64)
 
     def image_files(self):
         """Return a dict from the index of an example, from 0, to its image file; {} if unknown."""
@@ -172,7 +171,7 @@ def read(data_dir=DATA_DIR, with_class_names=True):
         names = _read_class_names(os.path.join(directory, published.names_files[0]), num_classes)
     splits = []
     for file_names in (published.train_files, published.test_files):
-        splits.append(Split([], num_classes, names, published.label_weights))
+        splits.append(Split([], num_classes, names, published.label_bytes))
         for name in file_names:
             path, num_examples = os.path.join(directory, name), None
             if os.path.isfile(path):
@@ -196,62 +195,18 @@ def is_present(data_dir, published=None):
         if not os.path.exists(path):
             raise UserError(
                 f'{path} is missing',
-                f'restore it, or move {directory} away and start again{own_data_remedy(directory)}',
+                f'restore it, or move {directory} away and start again',
             )
-    others = other_files(_find_published(directory) or catalog.CIFAR10, directory)
-    if others and not has_info(directory):
-        raise UserError(
-            f'{os.path.join(directory, others[0])} is not a file of the published data set',
-            f'move it away{own_data_remedy(directory)}',
-        )
+    pattern = os.path.join(glob.escape(directory), 'data_batch_*.bin')
+    others = sorted(set(glob.glob(pattern)) - set(found.train.paths))
+    if others and not has_info(directory):  # A trainer would leave out their images.
+        raise UserError(f'{others[0]} is not a file of the published data set', 'move it away')
     return True
-
-
-def own_data_remedy(directory):
-    """Return the end of a remedy for a directory with files that can be own data; else ''."""
-    if not any(
-        is_own_or_incomplete(published, directory) for published in catalog.PUBLISHED.values()
-    ):
-        return ''
-    command = f'cifar10_dataset.py convert {shlex.quote(directory)} OUT'
-    return f'; if the files are own data, `{command}` makes a data set of them'
 
 
 def has_info(directory):
     """Return True if a directory has a dataset.json."""
     return os.path.lexists(os.path.join(directory, DATASET_INFO_FILE))
-
-
-def is_own_or_incomplete(published, directory):
-    """Return True if a directory has files with names like those of a Published data set.
-
-    It has no dataset.json.
-    """
-    first_names = published.train_files[0], published.test_files[0]
-    is_candidate = os.path.isdir(directory) and not has_info(directory)
-    return is_candidate and any(find_files(directory, name) for name in first_names)
-
-
-def find_files(directory, first_name):
-    """Return the names of the files with a name like `first_name`, binary or else for Python.
-
-    `data_batch_1.bin` also stands for `data_batch_2.bin` and `data_batch_1`.
-    """
-    stem, suffix = os.path.splitext(first_name)
-    pattern = re.compile(re.sub('[0-9]+', '[0-9]+', stem) + f'({re.escape(suffix)})?')
-    names = [name for name in os.listdir(directory) if pattern.fullmatch(name)]
-    names = [name for name in names if os.path.isfile(os.path.join(directory, name))]
-    binary_names = [name for name in names if name.endswith(suffix)]
-    return sorted(
-        binary_names or names, key=lambda name: [int(n) for n in re.findall('[0-9]+', name)]
-    )
-
-
-def other_files(published, directory):
-    """Return the names of files of training images that a Published data set does not have."""
-    stems = [os.path.splitext(name)[0] for name in published.train_files]
-    names = find_files(directory, published.train_files[0])
-    return [name for name in names if os.path.splitext(name)[0] not in stems]
 
 
 def _parse_dataset_info(directory, content):
@@ -260,20 +215,18 @@ def _parse_dataset_info(directory, content):
     Raises:
       ValueError, KeyError, TypeError, AttributeError: the content is invalid.
     """
-    names, num_bytes = content['classes'], content['label_bytes']
+    names = content['classes']
     if not isinstance(names, list):
         raise ValueError('classes is not a list')
     check_class_names(names)
     if set(content['train']) & set(content['test']):
         raise ValueError('train and test have a file in common')
-    if num_bytes not in range(label_bytes(len(names)), 3):
-        raise ValueError(f'label_bytes is {num_bytes!r} for {len(names)} classes')
     splits = []
     for split_name in ('train', 'test'):
         if not content[split_name]:
             raise ValueError(f'{split_name} has no files')
         images_csv = os.path.join(directory, IMAGES_CSV_FILES[split_name])
-        splits.append(Split([], len(names), names, (256, 1)[-num_bytes:], images_csv))
+        splits.append(Split([], len(names), names, images_csv=images_csv))
         for name, file_info in content[split_name].items():
             if os.path.basename(name) != name or not name.isprintable() or name in ('', '.', '..'):
                 raise ValueError(f'{ascii(name)} is not a file name')
@@ -282,11 +235,6 @@ def _parse_dataset_info(directory, content):
                 DataFile(path, int(file_info['examples']), str(file_info['sha256']))
             )
     return Dataset(directory, *splits)
-
-
-def label_bytes(num_classes):
-    """Return the number of bytes per label."""
-    return 1 if num_classes <= 256 else 2
 
 
 def check_class_names(names):
@@ -309,27 +257,15 @@ def _read_class_names(path, num_classes):
     """
     if not os.path.exists(path):
         return None
-    with open(path, 'rb') as names_file:
-        content = names_file.read()
     try:
-        names = parse_class_names(content)
+        with open(path, encoding='utf-8-sig') as file:
+            names = list(filter(None, map(str.strip, file)))
         if len(names) != num_classes:
             raise ValueError(f'the number of class names is {len(names)}, not {num_classes}')
         check_class_names(names)
     except ValueError as error:
-        remedy = 'correct or delete it' + own_data_remedy(os.path.dirname(path))
-        raise UserError(f'{path} is damaged ({error})', remedy)
+        raise UserError(f'{path} is damaged ({error})', 'correct or delete it')
     return names
-
-
-def parse_class_names(content):
-    """Return the class names in the bytes of a file: its lines, or the words of its only line.
-
-    Raises:
-      ValueError: the file is not UTF-8.
-    """
-    lines = list(filter(None, map(str.strip, content.decode('utf-8-sig').splitlines())))
-    return lines if len(lines) > 1 else re.findall(r'[^\s,]+', ''.join(lines))
 
 
 def format_class_names(class_names):

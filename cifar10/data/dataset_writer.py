@@ -95,18 +95,16 @@ def verified_directory(path):
 class RecordWriter:
     """Writer of the records of one split."""
 
-    def __init__(self, directory, names, num_examples, label_bytes):
+    def __init__(self, directory, names, num_examples):
         """Distribute at most `num_examples` evenly among the files `names`."""
         self._paths = [os.path.join(directory, name) for name in names]
         self._examples_per_file = -(-num_examples // len(names))
-        self._label_bytes = label_bytes
         self._count = 0
 
     def write(self, labels, images):
         """Write the labels, integers [n], and the images, uint8 [n, 3, 32, 32]."""
-        both_bytes = np.asarray(labels, '>u2').reshape(-1, 1).view(np.uint8)
-        pixels = np.reshape(images, [-1, dataset.IMAGE_BYTES])
-        rows = np.concatenate([both_bytes[:, 2 - self._label_bytes :], pixels], 1)
+        label_bytes = np.asarray(labels, np.uint8).reshape(-1, 1)
+        rows = np.concatenate([label_bytes, np.reshape(images, [-1, dataset.IMAGE_BYTES])], 1)
         while len(rows):
             file_index, num_written = divmod(self._count, self._examples_per_file)
             part, rows = np.split(rows, [self._examples_per_file - num_written])
@@ -123,15 +121,14 @@ def write_dataset_info(directory, class_names, origin):
       class_names: class names in label order.
       origin: string, the source of the images.
     """
-    label_bytes = dataset.label_bytes(len(class_names))
-    content = {'classes': class_names, 'label_bytes': label_bytes, 'origin': origin}
+    content = {'classes': class_names, 'origin': origin}
     for split_name, names in [('train', dataset.TRAIN_FILES), ('test', dataset.TEST_FILES)]:
         content[split_name] = {}
         for name in names:
             path = os.path.join(directory, name)
             if os.path.exists(path):  # a tiny split has fewer files
                 content[split_name][name] = {
-                    'examples': os.path.getsize(path) // (label_bytes + dataset.IMAGE_BYTES),
+                    'examples': os.path.getsize(path) // (1 + dataset.IMAGE_BYTES),
                     'sha256': files.digest(path, 'sha256'),
                 }
     with open(os.path.join(directory, dataset.DATASET_INFO_FILE), 'w') as file:
@@ -187,12 +184,9 @@ def hold_out(source, path, num_examples, seed, progress=None):
     names = list(source.class_names or map(str, range(source.num_classes)))
     image_files = source.train.image_files()
     with new_dataset(path, progress) as directory:
-        label_bytes, num_written = dataset.label_bytes(len(names)), 0
+        num_written = 0
         parts = [('train', dataset.TRAIN_FILES, ~is_test), ('test', dataset.TEST_FILES, is_test)]
-        writers = [
-            RecordWriter(directory, file_names, mask.sum(), label_bytes)
-            for _, file_names, mask in parts
-        ]
+        writers = [RecordWriter(directory, file_names, mask.sum()) for _, file_names, mask in parts]
         for _, images in verification.read_examples(source.train):
             block = slice(num_written, num_written + len(images))
             for writer, (_, _, mask) in zip(writers, parts):

@@ -1,11 +1,7 @@
-"""Parallel decoding of image files to 32 x 32 images.
-
-Pillow reads the orientation, TensorFlow decodes.
-"""
+"""Parallel decoding of image files to 32 x 32 images, by Pillow."""
 
 import concurrent.futures
-import contextlib
-import io
+import functools
 from typing import NamedTuple, Sequence, Tuple
 import warnings
 
@@ -15,20 +11,9 @@ import tensorflow.compat.v1 as tf
 from cifar10 import errors
 from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.errors import UserError
-from cifar10.system import startup
 
 _CHUNK_FILES = 256
-MAX_BYTES = 1 << 28  # per file
-_HEADER_BYTES = 1 << 16  # read first, to detect the file type
-_ORIENTATION = 0x0112  # EXIF tag (CIPA DC-008)
-# First bytes of each file type; bytes in front of the EXIF or XMP data in which Pillow finds an
-# orientation. Texts in PNG files can be compressed, but not their names.
-_METADATA = {
-    b'\xff\xd8\xff': (b'Exif\0', b'tiff:Orientation'),
-    b'\x89PNG\r\n\x1a\n': (b'eXIf', b'exif\0', b'XML:com.adobe.xmp'),
-    b'GIF8': (),
-    b'BM': (),
-}
+_FORMATS = ['JPEG', 'PNG', 'GIF', 'BMP', 'WEBP']
 
 
 class DecodedImages(NamedTuple):
@@ -39,55 +24,46 @@ class DecodedImages(NamedTuple):
     failures: Sequence[Tuple[str, str]]  # (path, reason) of the other files
 
 
-def decode(paths, num_threads, read_file=None):
-    """Decode JPEG, PNG, GIF (first image) and BMP (24 bits) files with `decode_and_resize`.
+def decode(paths, num_threads, open_file=functools.partial(open, mode='rb')):
+    """Decode JPEG, PNG, GIF, BMP and WebP files; the file extension is ignored.
 
-    The file extension is ignored. The orientation is applied, as by Pillow's `exif_transpose`.
+    The first image of a file is turned as its metadata say, and blended with white by its alpha
+    channel. Its largest central square is scaled to 32 x 32.
 
     Args:
       paths: paths of the files.
       num_threads: number of decoding threads.
-      read_file: a function like `read`; None for `read`.
+      open_file: a function that opens a file by its path.
 
     Yields:
-      A DecodedImages per chunk, in the order of the files. A warning names each decoded file about
-      which libjpeg prints a message, such as "Corrupt JPEG data".
+      A DecodedImages per chunk, in the order of the files.
 
     Raises:
       UserError: Pillow is missing.
     """
-    _import_pillow()
-    config = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
-    config.graph_options.rewrite_options.disable_meta_optimizer = True  # no gain here
-    with tf.Graph().as_default(), tf.device('/cpu:0'):
-        content = tf.placeholder(tf.string, [])
-        image = _decode_and_resize_one(content)
-        session = tf.Session(config=config)
-    with contextlib.closing(session), concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
-        decode_fn = session.make_callable(image, [content])
+    try:
+        from PIL import UnidentifiedImageError
+    except ImportError:
+        raise UserError('Reading image files needs Pillow', 'pip install Pillow')
 
-        def decode_file(path):
-            """Return the image or None, and the reason."""
-            try:
-                file_content, orientation = (read_file or read)(path)
-                return _rotate(decode_fn(file_content), orientation), None
-            except tf.errors.OpError as error:
-                return None, f'the image is damaged or incomplete ({errors.reason(error)})'
-            except (UserError, OSError) as error:
-                return None, getattr(error, 'strerror', None) or str(error)
+    def decode_file(path):
+        """Return the image or None, and the reason."""
+        try:
+            with open_file(path) as file:
+                return _decode(file), None
+        except UnidentifiedImageError:
+            return None, 'it is not a readable JPEG, PNG, GIF, BMP or WebP file'
+        except Exception as error:  # A damaged file can raise any.
+            damage = f'the image is damaged or incomplete ({errors.reason(error)})'
+            return None, getattr(error, 'strerror', None) or damage
 
-        def decode_files(some_paths):
-            return list(pool.map(decode_file, some_paths))
-
+    with concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
         for start in range(0, len(paths), _CHUNK_FILES):
             chunk = paths[start : start + _CHUNK_FILES]
             with warnings.catch_warnings():
-                warnings.simplefilter('ignore')  # Pillow warns of damaged EXIF data.
-                with startup.captured_stderr() as messages:
-                    results = decode_files(chunk)
-                indices = [i for i, (image, _) in enumerate(results) if image is not None]
-                if messages:
-                    _warn_of_messages([chunk[i] for i in indices], decode_files)
+                warnings.simplefilter('ignore')  # Pillow warns of large images and odd metadata.
+                results = list(pool.map(decode_file, chunk))
+            indices = [i for i, (image, _) in enumerate(results) if image is not None]
             images = np.array([results[i][0] for i in indices], np.uint8)
             yield DecodedImages(
                 images.reshape(-1, DEPTH, HEIGHT, WIDTH),
@@ -96,72 +72,20 @@ def decode(paths, num_threads, read_file=None):
             )
 
 
-def _warn_of_messages(paths, decode_files):
-    """Decode files again, and warn of each one about which libjpeg prints a message.
-
-    The message does not name the file.
-    """
-    with startup.captured_stderr() as messages:
-        decode_files(paths)
-    middle = len(paths) // 2
-    if messages and middle:
-        _warn_of_messages(paths[:middle], decode_files)
-        _warn_of_messages(paths[middle:], decode_files)
-    elif messages:
-        errors.warn(f'{paths[0]}: {"; ".join(messages)}')
-
-
-def _rotate(image, orientation):
-    """Apply an EXIF orientation to an image, uint8 [3, 32, 32]."""
-    if orientation == 1:
-        return image
+def _decode(file):
+    """Return the image in an open file, uint8 [3, 32, 32]; see `decode`."""
     from PIL import Image, ImageOps
 
-    picture = Image.fromarray(image.transpose(1, 2, 0))
-    picture.getexif()[_ORIENTATION] = orientation
-    return np.asarray(ImageOps.exif_transpose(picture)).transpose(2, 0, 1)
-
-
-def read(path):
-    """Return the bytes of an image file, and its orientation (EXIF), 1 if it has none.
-
-    Raises:
-      UserError: the file type is not supported.
-      OSError: the file cannot be read.
-    """
-    with open(path, 'rb') as stream:
-        return read_stream(stream)
-
-
-def read_stream(stream):
-    """Return the same as `read`, from an open binary file."""
-    content = stream.read(_HEADER_BYTES)
-    metadata = [names for start, names in _METADATA.items() if content.startswith(start)]
-    if not metadata:
-        raise UserError('it is not a JPEG, PNG, GIF or BMP file')
-    if len(content) == _HEADER_BYTES:  # stream.read allocates MAX_BYTES, which takes long.
-        content += stream.read(MAX_BYTES)
-    if len(content) > MAX_BYTES:
-        raise UserError(f'it is larger than {MAX_BYTES >> 20} MB')
-    if content.startswith(b'BM') and content[28:30] != b'\x18\0':
-        raise UserError('it is a BMP file without 24 bits per pixel', 'save it as PNG')
-    orientation = 1
-    # Only metadata need Pillow, which is slower than the decoder for small files.
-    if any(name in content for name in metadata[0]):
-        with contextlib.suppress(Exception):  # damaged metadata, or no orientation
-            image = _import_pillow().open(io.BytesIO(content))
-            orientation = image.getexif()[_ORIENTATION]
-    return content, orientation
-
-
-def _import_pillow():
-    """Return Pillow's module Image; raise UserError if it is missing."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise UserError('Reading image files needs Pillow', 'pip install Pillow')
-    Image.MAX_IMAGE_PIXELS = None  # no warning, because TensorFlow decodes
-    return Image
+    Image.open(file, formats=_FORMATS).verify()  # checksums, which decoding ignores
+    file.seek(0)
+    image = ImageOps.exif_transpose(Image.open(file, formats=_FORMATS))
+    if image.mode.startswith('I'):  # 16 bits, which `convert` would clip
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    if image.mode in ('LA', 'RGBA') or 'transparency' in image.info:
+        image = image.convert('RGBA')
+        image = Image.alpha_composite(Image.new('RGBA', image.size, 'white'), image)
+    image = ImageOps.fit(image.convert('RGB'), (WIDTH, HEIGHT), Image.BILINEAR)
+    return np.asarray(image).transpose(2, 0, 1)
 
 
 def decode_and_resize(contents):

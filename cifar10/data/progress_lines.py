@@ -13,7 +13,7 @@ class ProgressLines:
     would write control characters to a file.
     """
 
-    def __init__(self, progress, action, total, unit='images', done=0):
+    def __init__(self, progress, action, total, unit='images'):
         """Set the text and the counts.
 
         Args:
@@ -21,10 +21,9 @@ class ProgressLines:
           action: a word like 'Converting'.
           total: the count at the end.
           unit: what is counted.
-          done: the count at the start.
         """
         self._progress, self._action, self._total, self._unit = progress, action, total, unit
-        self._first = self._done = done
+        self._done = 0
         self._start = self._last_line = time.monotonic()
 
     def advance(self, count):
@@ -34,7 +33,7 @@ class ProgressLines:
         is_tenth = 10 * self._done // self._total > 10 * before // self._total
         if is_tenth or now >= self._last_line + _MAX_SILENT_SECS:
             self._last_line = now
-            speed = max(self._done - self._first, 1) / max(now - self._start, 1e-3)
+            speed = max(self._done, 1) / max(now - self._start, 1e-3)
             left = datetime.timedelta(seconds=round((self._total - self._done) / speed))
             self._progress(
                 f'{self._action} {100 * self._done // self._total}%: {self._done} of {self._total} '

@@ -77,7 +77,7 @@ def total_checksum(split):
     """
     for path in split.paths:
         check_file(path)
-    checksums = [_file_stats(path, split.label_weights)[2] for path in split.paths]
+    checksums = [_file_stats(path, split.label_bytes)[2] for path in split.paths]
     return f'{zlib.crc32(repr(checksums).encode()):08x}'
 
 
@@ -87,8 +87,7 @@ def check_file(path):
         raise UserError(
             f'{path} is missing',
             'restore it, get a data set with `cifar10_dataset.py download` or `cifar10_dataset.py synthetic`, '
-            f'or set {{data_dir}} to the directory that holds {dataset.CIFAR10_DIRECTORY}'
-            + dataset.own_data_remedy(os.path.dirname(path)),
+            f'or set {{data_dir}} to the directory that holds {dataset.CIFAR10_DIRECTORY}',
             'data_dir',
         )
 
@@ -101,7 +100,7 @@ def _verify_file(split, file):
     """
     check_file(file.path)
     size, num_classes = split.record_bytes, split.num_classes
-    num_bytes, counts, _ = _file_stats(file.path, split.label_weights)
+    num_bytes, counts, _ = _file_stats(file.path, split.label_bytes)
     num_examples, num_extra_bytes = divmod(num_bytes, size)
     bad_labels = np.flatnonzero(counts[num_classes:]) + num_classes
     problem = None
@@ -118,12 +117,11 @@ def _verify_file(split, file):
     elif bad_labels.size:
         problem = f'has labels that are not 0 to {num_classes - 1} (count: {counts[bad_labels].sum()}, for example {bad_labels[0]})'
     if problem:
-        own_data = dataset.own_data_remedy(os.path.dirname(file.path)) if bad_labels.size else ''
-        raise UserError(f'{file.path} {problem}', _REMEDY + own_data)
+        raise UserError(f'{file.path} {problem}', _REMEDY)
     return counts[:num_classes]
 
 
-def _file_stats(path, label_weights):
+def _file_stats(path, label_bytes):
     """Return the size of a file, the counts of all possible labels, int64 [n], and the CRC-32.
 
     The result is cached until the file changes.
@@ -131,14 +129,14 @@ def _file_stats(path, label_weights):
     file_stat = os.stat(path)
     # The ctime shows a change even if the mtime is restored.
     cache_key = file_stat.st_ino, file_stat.st_size, file_stat.st_mtime_ns, file_stat.st_ctime_ns
-    return _cached_file_stats(path, tuple(label_weights), cache_key)
+    return _cached_file_stats(path, label_bytes, cache_key)
 
 
 @functools.lru_cache(maxsize=64)  # a trainer verifies several times
-def _cached_file_stats(path, label_weights, unused_cache_key):
-    split = dataset.Split((), label_weights=label_weights)
+def _cached_file_stats(path, label_bytes, unused_cache_key):
+    split = dataset.Split((), label_bytes=label_bytes)
     size = split.record_bytes
-    counts, num_bytes, crc = np.zeros(256 ** len(label_weights), np.int64), 0, 0
+    counts, num_bytes, crc = np.zeros(256, np.int64), 0, 0
     for chunk in chunks(path, size):
         complete_records = np.frombuffer(chunk, np.uint8)[: len(chunk) // size * size]
         labels = split.labels(complete_records.reshape(-1, size))

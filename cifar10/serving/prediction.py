@@ -1,7 +1,6 @@
 """Prediction of image files with a checkpoint or an exported model."""
 
 import csv
-import functools
 import io
 import json
 import os
@@ -67,19 +66,6 @@ def _files_in_directory(directory, recursive, failures):
     return paths
 
 
-def _reader():
-    """Return a function like decoding.read, also for STDIN.
-
-    STDIN is read once, because decoding.decode may call the function twice.
-    """
-
-    @functools.lru_cache(maxsize=None)
-    def read_stdin():
-        return decoding.read_stream(sys.stdin.buffer if sys.stdin else io.BytesIO())
-
-    return lambda path: read_stdin() if path == STDIN else decoding.read(path)
-
-
 def predict(paths, predictor, class_names, top_k, failures, progress=None):
     """Yield a list of Prediction per DecodedImages, in the order of the files.
 
@@ -94,7 +80,12 @@ def predict(paths, predictor, class_names, top_k, failures, progress=None):
       progress: a function of one line of text, or None.
     """
     lines = ProgressLines(progress, 'Predicting', len(paths)) if progress else None
-    for decoded in decoding.decode(paths, machine.num_cores(), _reader()):
+    content = sys.stdin.buffer.read() if STDIN in paths and sys.stdin else b''
+
+    def open_file(path):
+        return io.BytesIO(content) if path == STDIN else open(path, 'rb')
+
+    for decoded in decoding.decode(paths, machine.num_cores(), open_file):
         probabilities = predictor(decoded.images) if decoded.indices else []
         predictions = []
         for index, row in zip(decoded.indices, probabilities):

@@ -38,31 +38,27 @@ def import_tensorflow():
     # Garbage collection takes a sixth of the import time, and finds no garbage.
     gc.disable()
     # Up to version 2.21, TensorFlow prints some messages before it reads the variable.
-    with captured_stderr():
+    with _discarded_stderr():
         import tensorflow.compat.v1  # noqa: F401
     gc.freeze()
     gc.enable()
 
 
 @contextlib.contextmanager
-def captured_stderr():
-    """Redirect stderr to a temporary file; yield a list, which gets the lines after the block.
+def _discarded_stderr():
+    """Redirect stderr to a temporary file. If the block fails, its content is printed.
 
-    If the block fails, the lines are printed. If TF_CPP_MIN_LOG_LEVEL is 0 or 1, as for bug
-    reports, nothing is redirected.
+    If TF_CPP_MIN_LOG_LEVEL is 0 or 1, as for bug reports, nothing is redirected.
     """
-    lines = []
-    if os.environ.get('TF_CPP_MIN_LOG_LEVEL', '0') in ('0', '1'):
-        yield lines
+    if os.environ['TF_CPP_MIN_LOG_LEVEL'] in ('0', '1'):
+        yield
         return
     stderr = os.dup(2)
     signals.stderr_fd = stderr
     with tempfile.TemporaryFile() as messages:
         os.dup2(messages.fileno(), 2)
         try:
-            yield lines
-            messages.seek(0)
-            lines += messages.read().decode(errors='replace').splitlines()
+            yield
         except BaseException:
             messages.seek(0)
             os.write(stderr, messages.read())

@@ -48,7 +48,6 @@ MISTAKES = [
     ('cifar10_train --data_dir={tmp}/damaged', 1, '.*_batch_2.bin has an incomplete record: .*'),
     ('cifar10_train --data_dir={tmp}/file', 2, 'flag .*: {tmp}/file is not a directory: .*'),
     ('cifar10_dataset download --data_dir=', 2, 'flag --data_dir=: the name is missing; .*'),
-    ('cifar10_dataset info --contact_sheet_file={tmp}/x.gif', 2, '.* must end in .png or .*'),
     (
         'cifar10_distributed_train --worker_hosts=a:1 --job_name=worker --task_index=1',
         1,

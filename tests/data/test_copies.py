@@ -144,7 +144,7 @@ def test_the_version_for_python_in_the_data_dir(
     arg = '--data_dir=' + data_dir.format(parent)
     for args in (
         ['download', arg],
-        ['verify', arg],
+        ['info', arg],
         ['holdout', arg[11:], str(tmp_path / 'out'), '--num_examples=9'],
     ):
         shutil.rmtree(str(parent), ignore_errors=True)
@@ -216,7 +216,7 @@ def test_the_command_and_the_trainer_use_the_same_data_set(tmp_path):
     (tmp_path / PYTHON).write_bytes(b'text')
     arg = f'--data_dir={tmp_path}'
     for args in (
-        ['verify', arg],
+        ['info', arg],
         ['holdout', str(tmp_path), str(tmp_path / 'out'), '--num_examples=9'],
     ):
         status, stdout, stderr = programs.call('cifar10_dataset', *args)

@@ -1,41 +1,26 @@
-"""The output of `info`, against NumPy and Pillow."""
+"""The output of `info`, against NumPy."""
 
 import os
 import re
 
 import numpy as np
-from PIL import Image
-import pytest
 
 from cifar10.data import conversion, dataset, dataset_info
 from tests.helpers import oracle, pictures, programs
 
 
-def _figures(text):
-    """Return the rows of two numbers by name."""
-    return {
-        name.strip(): (float(first), float(second))
-        for name, first, second in re.findall(r'^(\S.*?) +([\d.]+) +([\d.]+)$', text, re.M)
-    }
-
-
-def test_counts_and_colours(data_dir):
+def test_counts(data_dir):
+    status, stdout, stderr = programs.call('cifar10_dataset', 'info', '--data_dir=' + data_dir)
+    assert (status, stderr) == (0, '')
+    rows = re.findall(r'^(\S+) +(\d+) +(\d+)$', stdout, re.M)
     found = dataset.read(data_dir)
-    figures = _figures(dataset_info.describe(found))
-    for column, split in enumerate((found.train, found.test)):
-        labels, images = oracle.read_records(split.paths)
-        for label, name in enumerate(found.class_names):
-            assert figures[name][column] == (labels == label).sum()
-        assert figures['all'][column] == len(labels)
-        for channel, color in enumerate(['red', 'green', 'blue']):
-            values = images[..., channel].astype(np.float64)
-            np.testing.assert_allclose(
-                figures['mean of ' + color][column], values.mean(), atol=0.006
-            )
-            np.testing.assert_allclose(
-                figures['deviation of ' + color][column], values.std(), atol=0.006
-            )
-    assert len(figures) == 17
+    (train, _), (test, _) = (oracle.read_records(split.paths) for split in found.splits)
+    expected = [
+        (name, str((train == label).sum()), str((test == label).sum()))
+        for label, name in enumerate(found.class_names)
+    ]
+    assert rows == [*expected, ('all', '300', '50')]
+    assert stdout.splitlines()[-1].startswith('300 training and 50 test examples of disc, ')
 
 
 def test_images_in_both_parts(own_data_dir, monkeypatch):
@@ -87,32 +72,5 @@ def test_many_images_in_both_parts(own_data_dir):
     assert (
         'Test images that are also training images: 60' in lines
         and lines[-1] == '  and 50 more'
-        and len(lines) == 30
+        and len(lines) == 24
     )
-
-
-def test_the_contact_sheet(own_data_dir, tmp_path):
-    """A row per class: first training images, gap, first test images."""
-    path = tmp_path / 'sheet.png'
-    status, stdout, stderr = programs.call(
-        'cifar10_dataset', 'info', '--data_dir=' + own_data_dir, f'--contact_sheet_file={path}'
-    )
-    assert (status, stderr) == (0, '') and str(path) in stdout
-    assert stdout.splitlines()[-1].startswith('300 training and 50 test examples of disc, ')
-    sheet = np.asarray(Image.open(str(path)))
-    assert sheet.shape == (10 * 68, 17 * 68, 3)
-    found = dataset.read(own_data_dir)
-    for split, first, count in [(found.train, 0, 12), (found.test, 13, 4)]:
-        labels, images = oracle.read_records(split.paths)
-        for label in range(10):
-            for i, image in enumerate(images[labels == label][:count]):
-                top, left = label * 68 + 2, (first + i) * 68 + 2
-                enlarged = image.repeat(2, 0).repeat(2, 1)
-                np.testing.assert_array_equal(sheet[top : top + 64, left : left + 64], enlarged)
-    assert (sheet[:, 12 * 68 : 13 * 68] == 255).all()
-
-
-@pytest.mark.parametrize('name, kind', [('sheet.JPEG', 'JPEG'), ('sheet.Png', 'PNG')])
-def test_the_ending_chooses_the_format(data_dir, tmp_path, name, kind):
-    dataset_info.write_contact_sheet(dataset.read(data_dir), str(tmp_path / name))
-    assert Image.open(str(tmp_path / name)).format == kind

@@ -134,7 +134,7 @@ def _make(directory, counts):
     images = np.zeros([len(labels), 3, 32, 32], np.uint8)
     with dataset_writer.new_dataset(str(directory)) as new:
         for files in (dataset.TRAIN_FILES, dataset.TEST_FILES):
-            writer = dataset_writer.RecordWriter(new, files, len(labels), 1)
+            writer = dataset_writer.RecordWriter(new, files, len(labels))
             writer.write(labels, images)
         dataset_writer.write_dataset_info(
             new, [f'class {i}' for i in range(len(counts))], origin='a test'

@@ -156,6 +156,6 @@ def test_an_existing_data_set_is_used_unless_another_one_is_requested(
         status, _, stderr = programs.call('cifar10_dataset', *(command + args))
         assert status == 1 and ' error: Cannot download CIFAR-10 from http://127' in stderr
     assert prepare(*args).num_classes == 100
-    status, _, stderr = programs.call('cifar10_dataset', 'verify', '--dataset=cifar10', *args)
+    status, _, stderr = programs.call('cifar10_dataset', 'info', '--dataset=cifar10', *args)
     assert status == 1 and ' does not exist: download it with `cifar10_dataset.py do' in stderr
     assert os.listdir(str(tmp_path)) == ['cifar-100-binary']

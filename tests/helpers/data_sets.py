@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from cifar10.data import dataset, dataset_writer, synthetic
+from cifar10.data import dataset, synthetic
 
 
 def records(paths):
@@ -42,21 +42,3 @@ def write_cifar100(directory):
     for kind, count in [('fine', 100), ('coarse', 20)]:
         names = ''.join(f'{kind}_{i}\n' for i in range(count))
         (directory / f'{kind}_label_names.txt').write_text(names)
-
-
-def write_many(directory):
-    """Write a data set of 300 classes, with one image per class and split, in files of unequal
-    size; return its path.
-
-    The first two pixels of an image hold its label.
-    """
-    labels = np.random.RandomState(0).permutation(300)
-    images = np.zeros([300, 3, 32, 32], np.uint8)
-    images[:, 0, 0, 0], images[:, 0, 0, 1] = labels // 256, labels % 256
-    with dataset_writer.new_dataset(str(directory)) as new:
-        for names, count in [(dataset.TRAIN_FILES, 263), (dataset.TEST_FILES, 300)]:
-            writer = dataset_writer.RecordWriter(new, names, count, 2)
-            for part in np.split(np.arange(count), [100, 101]):
-                writer.write(labels[part], images[part])
-        dataset_writer.write_dataset_info(new, [f'class {i}' for i in range(300)], 'a test')
-    return str(directory)

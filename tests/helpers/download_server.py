@@ -24,11 +24,7 @@ class Server:
                     return fault(self)
                 if isinstance(fault, int):
                     return self.send_error(fault)
-                start = 0
-                if requested and fault != 'no ranges':
-                    start = int(requested[len('bytes=') : -1])
-                if start >= len(content):
-                    return self.send_error(416)
+                start = int(requested[len('bytes=') : -1]) if requested else 0
                 body = content[start:]
                 self.send_response(206 if start else 200)
                 self.send_header('Content-Length', str(len(body)))

@@ -7,7 +7,7 @@ import pytest
 from cifar10.errors import UserError
 
 MOVED = 'has been moved or removed'
-NOT_AN_IMAGE = 'it is not a JPEG, PNG, GIF or BMP file'
+NOT_AN_IMAGE = 'it is not a readable JPEG, PNG, GIF, BMP or WebP file'
 RESUMED = r'Resuming from .*, step (\d+)$'
 
 _TIME = r'(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: '

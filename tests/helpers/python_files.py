@@ -1,5 +1,6 @@
 """The version of CIFAR-10 and CIFAR-100 for Python, with the pickles of Python 2."""
 
+import io
 import os
 import pickle
 import struct
@@ -26,8 +27,10 @@ class _Python2Pickler(pickle._Pickler):
 
 def dump(content, path):
     """Write a pickle as the original ones, which Python 2 wrote with protocol 2."""
-    with open(str(path), 'wb') as file:
-        _Python2Pickler(file, 2).dump(content)
+    pickled = io.BytesIO()
+    _Python2Pickler(pickled, 2).dump(content)
+    with open(str(path), 'wb') as file:  # NumPy 2 has another name of the module.
+        file.write(pickled.getvalue().replace(b'cnumpy._core.', b'cnumpy.core.'))
 
 
 def write(binary_directory, directory):

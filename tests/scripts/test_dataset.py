@@ -18,13 +18,13 @@ def test_commands(tmp_path):
         programs.succeed('cifar10_dataset', 'synthetic', *args)
         == f'Writing the synthetic data set to {tmp_path / dataset.CIFAR10_DIRECTORY}\n{_summary(tmp_path)}'
     )
-    for command in ('verify', 'synthetic', 'download'):  # the files exist
+    for command in ('synthetic', 'download'):  # the files exist
         assert programs.call('cifar10_dataset', command, *args) == (0, _summary(tmp_path), '')
 
 
-def test_verify_takes_the_directory_of_the_data_set(tmp_path, monkeypatch):
+def test_info_takes_the_directory_of_the_data_set(tmp_path, monkeypatch):
     monkeypatch.setitem(data_flags._DEFAULT_DATA_DIRS, 'synthetic', str(tmp_path / 'drawn'))
-    status, _, stderr = programs.call('cifar10_dataset', 'verify', '--dataset=synthetic')
+    status, _, stderr = programs.call('cifar10_dataset', 'info', '--dataset=synthetic')
     assert status == 1 and stderr.startswith(
         f'cifar10_dataset.py: error: {tmp_path}/drawn does not exist: '
     )

@@ -11,7 +11,7 @@ from cifar10.data import conversion, dataset
 from tests.helpers import data_sets, faults, messages, pictures, programs
 
 
-def test_convert_holdout_verify(tmp_path):
+def test_convert_holdout_info(tmp_path):
     top = pictures.write(tmp_path / 'my photos', ['cats', 'd\u00f6gs'], 20)
     out, held = str(tmp_path / 'out'), str(tmp_path / 'held')
     line = '{} training and {} test examples of cats, d\u00f6gs in {}\n'
@@ -20,15 +20,16 @@ def test_convert_holdout_verify(tmp_path):
     )
     assert (status, stderr) == (0, '') and 'Converting 100%: ' in stdout
     assert stdout.endswith(line.format(30, 10, out))
-    for args in (['holdout', out, held, '--num_examples=6'], ['verify', '--data_dir=' + held]):
-        found = programs.call('cifar10_dataset', *args)
-        assert found == (0, line.format(24, 6, held), '')
+    found = programs.call('cifar10_dataset', 'holdout', out, held, '--num_examples=6')
+    assert found == (0, line.format(24, 6, held), '')
+    status, stdout, stderr = programs.call('cifar10_dataset', 'info', '--data_dir=' + held)
+    assert (status, stderr) == (0, '') and stdout.endswith('\n' + line.format(24, 6, held))
     path = dataset.read(held).train.paths[2]
     content = bytearray(pathlib.Path(path).read_bytes())
     content[100] ^= 1
     with open(path, 'wb') as changed:
         changed.write(content)
-    status, stdout, stderr = programs.call('cifar10_dataset', 'verify', '--data_dir=' + held)
+    status, stdout, stderr = programs.call('cifar10_dataset', 'info', '--data_dir=' + held)
     assert (status, stdout) == (1, '') and stderr.startswith(
         f'cifar10_dataset.py: error: {path} has been changed: '
     )
@@ -49,8 +50,8 @@ def test_the_status_tells_that_files_are_left_out(tmp_path):
     'args, status, told',
     [
         (['convert', 'a'], 2, 'the arguments must be convert SRC OUT, not '),
-        (['verify', 'x'], 2, 'the arguments must be verify, not '),
-        (['verify', '--seed=1'], 1, '--seed has no effect on verify: leave it out'),
+        (['verify'], 2, 'the arguments must be download|synthetic|convert|holdout|info, not '),
+        (['info', '--seed=1'], 1, '--seed has no effect on info: leave it out'),
         (['convert', 'a', 'b', '--num_examples=5'], 1, '--num_examples has no effect on convert: '),
         (['convert', 'nothing', 'b'], 1, 'nothing does not exist: give a directory with '),
         (['holdout', 'nothing', 'b'], 1, 'nothing does not exist: give the --data_dir of '),
@@ -120,14 +121,15 @@ def test_two_classes_from_folders(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_300_classes_in_a_cluster_and_in_towers(tmp_path):
-    """Labels of two bytes, in each kind of trainer; each one resumes the run of another."""
-    out, run = data_sets.write_many(tmp_path / 'out'), str(tmp_path / 'run')
-    flags = [f'--data_dir={out}', f'--train_dir={run}', '--batch_size=32']
+def test_cifar100_in_a_cluster_and_in_towers(tmp_path):
+    """Two label bytes, in each kind of trainer; each one resumes the run of another."""
+    data_sets.write_cifar100(tmp_path / 'cifar-100-binary')
+    run = str(tmp_path / 'run')
+    flags = [f'--data_dir={tmp_path}', f'--train_dir={run}', '--batch_size=32']
     first = programs.succeed('cifar10_multi_gpu_train', '--num_gpus=2', '--max_steps=2', *flags)
-    assert f'Network: {1068298 + 290 * 193} parameters' in first and 'of 300, step 2)' in first
+    assert f'Network: {1068298 + 90 * 193} parameters' in first and 'of 200, step 2)' in first
     status, stdout, stderr = programs.run(
         'cifar10_launch', '--num_ps=1', '--num_workers=2', '--', '--max_steps=4', *flags
     )
-    assert status == 0 and 'of 300, step 4)' in stdout, stderr
-    assert 'of 300, step 6)' in programs.succeed('cifar10_train', '--max_steps=6', *flags)
+    assert status == 0 and 'of 200, step 4)' in stdout, stderr
+    assert 'of 200, step 6)' in programs.succeed('cifar10_train', '--max_steps=6', *flags)

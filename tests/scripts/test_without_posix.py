@@ -28,7 +28,7 @@ def test_scripts_work(tmp_path, data_dir):
     commands = [
         ['cifar10_train', *faults.evaluated_job(data_dir, tmp_path / 'run', '--max_steps=1')],
         ['cifar10_export', f'--checkpoint_dir={tmp_path}', f'--export_dir={tmp_path}/exported'],
-        ['cifar10_dataset', 'verify', f'--data_dir={data_dir}'],
+        ['cifar10_dataset', 'info', f'--data_dir={data_dir}'],
         ['cifar10_launch', '--help'],
         ['cifar10_benchmark', 'train', '--baseline'],
         ['cifar10_run', f'{tmp_path}/program.py'],

@@ -7,8 +7,8 @@ import tensorflow.compat.v1 as tf
 from tensorflow.python.client import timeline
 
 from cifar10.system import private_api
-from cifar10.tf1 import private_api as of_the_runner
 from tests.helpers import messages, pages, programs
+from tf1_runner import private_api as of_the_runner
 
 # TensorFlow imports all these modules itself.
 WITHOUT_MODULES = """

@@ -1,1 +1,0 @@
-"""TensorFlow 1 for programs and notebooks: the runner, and what TensorFlow has removed."""

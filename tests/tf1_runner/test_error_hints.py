@@ -1,0 +1,552 @@
+"""Hints: one line with the place and the remedy."""
+
+import importlib.util
+import linecache
+import sys
+
+import numpy as np
+import pytest
+import tensorflow
+import tensorflow.compat.v1 as tf
+
+from cifar10.errors import UserError
+from tf1_runner import error_hints
+
+TO_PYTHON_3 = 'convert the program with 2to3'
+LAST = 'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last with tf.contrib; docs/tf1.md'
+IN_SLIM = 'make it available: pip install tf_slim'
+TF = 'import tensorflow.compat.v1 as tf\n'
+INPUT = 'import cifar10.tutorial.cifar10_input as c\n'
+only_with_2 = pytest.mark.skipif(tensorflow.__version__ < '2', reason='1.15 has tf.contrib')
+
+
+def _execute(text, directory):
+    program = directory / 'program.py'
+    program.write_text('# a program\n' + text + '\n')
+    exec(compile(program.read_text(), str(program), 'exec'), {})
+
+
+def _explain(text, directory):
+    try:
+        _execute(text, directory)
+    except Exception as error:
+        return error_hints.find_hint(error, str(directory))
+    raise AssertionError('no error')
+
+
+@pytest.mark.parametrize(
+    'text, line, hint',
+    [
+        ('print "step"', 2, TO_PYTHON_3),
+        ('\ntry:\n  x = 1\nexcept ValueError, error:\n  pass', 5, TO_PYTHON_3),
+        pytest.param(
+            'import tensorflow\nimport tensorflow.contrib.opt',
+            3,
+            'docs/requirements-1.15.txt',
+            marks=only_with_2,
+        ),
+        (TF + 'tf.scalar_summary', 3, 'docs/tf1.md'),
+        (TF + 'tf.nn.bais_add', 3, "did you mean 'bias_add'? docs/tf1.md"),
+        ('from tensorflow.compat.v1 import placehodler', 2, "did you mean 'placeholder'?"),
+        (
+            TF + 'with tf.Graph().as_default():\n  bool(tf.constant(1))',
+            4,
+            'write tf.cond or tf.where',
+        ),
+        ('raise AttributeError("`conv2d` is not available with Keras 3.")', 2, 'tf_keras'),
+        (
+            "raise ImportError(\"cannot import name 'a' from 'scipy.misc'\")",
+            2,
+            'see its release notes',
+        ),
+        (
+            'raise ImportError("No module named \'keras.src.engine\'")  # import tensorflow_addons',
+            2,
+            'tensorflow_addons imports with TensorFlow up to 2.15',
+        ),
+        ('import a_package_that_nobody_has.part', 2, 'put this module beside the program'),
+        (
+            'import numpy.part',
+            2,
+            "'numpy.part'; numpy has moved or removed this module: see its rel",
+        ),
+        (INPUT + 'c.distored_inputs', 3, "did you mean 'distorted_inputs'? the tutorial's module"),
+        ('import cifar10.my_network', 2, "the program needs its author's copy beside it"),
+        ('import cifar10\ncifar10.my_network', 3, "; the tutorial's module has no such name: the"),
+        (
+            'import cifar10\ncifar10.inference()',
+            3,
+            "the tutorial's function differs: the program needs",
+        ),
+        ('from absl import flags\nflags.FLAGS(["x", "--nix"])', 3, '; --help may list'),
+        ('import numpy as np\nnp.nix', 3, 'release notes'),
+        (
+            'from cifar10.data import verification\nverification.check_file("nix.bin")',
+            3,
+            'nix.bin is missing',
+        ),
+    ],
+)
+def test_the_place_and_the_hint(tmp_path, text, line, hint):
+    message = _explain(text, tmp_path)
+    assert message.startswith(f'{tmp_path / "program.py"}:{line}: ')
+    assert hint in message and '\n' not in message and len(message) < 400
+
+
+NUMPY = 'import numpy as np\n'
+RUN = TF + NUMPY + 'with tf.Graph().as_default(), tf.Session() as s:\n  '
+GRAPH = TF + 'with tf.Graph().as_default():\n  '
+
+
+@pytest.mark.parametrize(
+    'start, line, remedy, changed_line',
+    [
+        ('', 'open("/dev/null", "w", 0)', 'leave out the size 0', 'open("/dev/null", "w")'),
+        (
+            'import functools\n',
+            '[2, 1].sort(cmp=lambda a, b: a - b)',
+            'key=functools.cmp_to_key(...)',
+            '[2, 1].sort(key=functools.cmp_to_key(lambda a, b: a - b))',
+        ),
+        ('import string\n', 'string.lowercase', 'begins with ascii_', 'string.ascii_lowercase'),
+        ('import string\n', 'string.join("ab", "")', 'separator.join(words)', '"".join("ab")'),
+        (
+            'import string\n',
+            'string.maketrans("a", "b")',
+            'str.maketrans',
+            'str.maketrans("a", "b")',
+        ),
+        ('import io\n', 'io.StringIO(b"a")', 'bytes need io.BytesIO', 'io.BytesIO(b"a")'),
+        (NUMPY, 'np.ones(8 / 2)', '8 // 2', 'np.ones(8 // 2)'),
+        (NUMPY, 'np.ones([4])[4 / 2]', '8 // 2', 'np.ones([4])[4 // 2]'),
+        ('', '[1, 2][: 2 / 2]', '8 // 2', '[1, 2][: 2 // 2]'),
+        ('x = [1, 2]\n', 'x[2 / 2]', '8 // 2', 'x[2 // 2]'),
+        (NUMPY, 'range(np.ceil(1.5))', 'int(...)', 'range(int(np.ceil(1.5)))'),
+        (GRAPH, 'tf.reshape([1, 2], [4 / 2])', '8 // 2', 'tf.reshape([1, 2], [4 // 2])'),
+        pytest.param(
+            GRAPH,
+            'tf.placeholder(tf.int32, [4 / 2])',
+            '8 // 2',
+            'tf.placeholder(tf.int32, [4 // 2])',
+            marks=only_with_2,
+        ),
+        (GRAPH, 'tf.one_hot([1], 4 / 2)', '8 // 2', 'tf.one_hot([1], 4 // 2)'),
+        ('', 'zip([1], [2])[0]', 'list(...) around it', 'list(zip([1], [2]))[0]'),
+        ('', 'len(map(int, "12"))', 'list(...) around it', 'len(list(map(int, "12")))'),
+        (
+            '',
+            '{}.keys().sort()',
+            'list(...) around it',
+            'list({}.keys()).sort()',
+        ),
+        ('', 'range(3) + [1]', 'list(...) around it', 'list(range(3)) + [1]'),
+        ('', '{}.items() + []', 'list(...) around it', 'list({}.items()) + []'),
+        (
+            'import random\n',
+            'random.shuffle(range(3))',
+            'list(...) around it',
+            'random.shuffle(list(range(3)))',
+        ),
+        (GRAPH, 'tf.constant(map(int, "12"))', 'list(...)', 'tf.constant(list(map(int, "12")))'),
+        (
+            'import pickle\n',
+            'pickle.loads(b"\\x80\\x02U\\x01\\xffq\\x00.")',
+            "encoding='latin1'",
+            'pickle.loads(b"\\x80\\x02U\\x01\\xffq\\x00.", encoding="latin1")',
+        ),
+        (
+            'import pickle\n',
+            'pickle.dump(1, open("/dev/null", "w"))',
+            "open(path, 'wb')",
+            'pickle.dump(1, open("/dev/null", "wb"))',
+        ),
+        ('', '"a".decode("utf-8")', 'delete .decode()', '"a"'),
+        pytest.param(
+            NUMPY,
+            'np.array([[1], [1, 2]])',
+            'dtype=object',
+            'np.array([[1], [1, 2]], dtype=object)',
+            marks=pytest.mark.skipif(np.__version__ < '1.24', reason='this NumPy makes an array'),
+        ),
+        pytest.param(
+            NUMPY,
+            'float(np.ones([1, 1]))',
+            'array.item()',
+            'np.ones([1, 1]).item()',
+            marks=pytest.mark.skipif(np.__version__ < '2.4', reason='this NumPy converts it'),
+        ),
+        pytest.param(
+            NUMPY,
+            'np.bool(1)',
+            'delete the prefix',
+            'bool(1)',
+            marks=pytest.mark.skipif(hasattr(np, 'bool'), reason='this NumPy has it'),
+        ),
+        (
+            RUN,
+            's.run(tf.ones([]), tf.ones([]))',
+            'run([a, b])',
+            's.run([tf.ones([]), tf.ones([])])',
+        ),
+        (RUN, 's.run(tf.ones([]), np.ones(2))', 'run([a, b])', 's.run([tf.ones([])])'),
+        (GRAPH + 'x = tf.ones([])\n  ', 'if x: pass', '`is not None`', 'if x is not None: pass'),
+        (
+            GRAPH + 'x = tf.ones([])\n  ',
+            'y = 1 if x > 0 else 2',
+            'tf.cond or tf.where',
+            'y = tf.where(x > 0, 1, 2)',
+        ),
+        (
+            GRAPH + 'for _ in range(2): ',
+            'tf.get_variable("w", [1])',
+            'tf.variable_scope(NAME, reuse=tf.AUTO_REUSE)',
+            'tf.variable_scope("a", reuse=tf.AUTO_REUSE)',
+        ),
+        (
+            'from absl import flags\nmine = flags.FlagValues()\n'
+            'define = flags.DEFINE_string\ndefine("flag", "", "", mine)\n',
+            'define("flag", "", "", mine)',
+            'give one of the two flags another name',
+            'define("another_flag", "", "", mine)',
+        ),
+        (
+            'class TSNE:\n  def __init__(self, max_iter):\n    pass\n',
+            'TSNE(n_iter=1)',
+            'write max_iter=',
+            'TSNE(max_iter=1)',
+        ),
+        ('', 'get_ipython().run_line_magic("matplotlib")', 'from a notebook: remove it', ''),
+        pytest.param(
+            TF,
+            'tf.random.set_seed(1)',
+            'TensorFlow 2 has it: tf.compat.v2.random.set_seed',
+            'tf.compat.v2.random.set_seed(1)',
+            marks=only_with_2,
+        ),
+        (
+            '',
+            'from tensorflow.compat.v1 import optimizers',
+            'TensorFlow 2 has it: tf.compat.v2.optimizers',
+            'import tensorflow as tf\ntf.compat.v2.optimizers',
+        ),
+        (
+            '',
+            'import tensorflow.compat.v1.optimizers',
+            'TensorFlow 2 has it: tf.compat.v2.optimizers',
+            'import tensorflow as tf\ntf.compat.v2.optimizers',
+        ),
+        pytest.param(
+            TF,
+            'tf.metrics.Accuracy()',
+            "'Accuracy'; TensorFlow 2 has it: tf.compat.v2.metrics.Accuracy",
+            'tf.compat.v2.metrics.Accuracy()',
+            marks=only_with_2,
+        ),
+    ],
+)
+def test_a_remedy_works(tmp_path, start, line, remedy, changed_line):
+    """The line that is changed as the remedy says has no error."""
+    message = _explain(start + line, tmp_path)
+    assert message.startswith(f'{tmp_path / "program.py"}:{start.count(chr(10)) + 2}: ')
+    assert remedy in message and '\n' not in message and len(message) < 400
+    _execute(start + changed_line, tmp_path)
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        'print "step"',
+        'import sys\nprint >>sys.stderr, "x"',
+        'for _ in xrange(3): unicode(long(3)), unichr(3), isinstance("", basestring)',
+        'import string\nreload(string)\nreduce(max, [1, 2])\nexecfile("/dev/null")',
+        'import cPickle, cStringIO, StringIO, urllib2, urlparse, Queue, ConfigParser, commands, cookielib',
+        'import httplib, HTMLParser, __builtin__, copy_reg, thread, xmlrpclib',
+        '{}.has_key(1), {}.iteritems(), {}.iterkeys(), {}.itervalues()',
+        'import urllib\nurllib.urlretrieve, urllib.urlopen, urllib.quote, urllib.unquote',
+        'from urllib import urlretrieve, quote',
+        'import itertools, os, sys\nitertools.izip([1], [2]), itertools.imap(int, "1"), os.getcwdu(), sys.maxint',
+        'if 0: raise ValueError, "a"',
+        'try: {}[1]\nexcept (KeyError, ValueError), error: print error',
+        '1 <> 2, `3`, 0777, 0xffL, ur"a"',
+        'def f(a, (b, c)): return lambda (d, e): d',
+        'exec "x = 1"',
+    ],
+)
+def test_2to3_repairs_what_it_is_recommended_for(tmp_path, text):
+    package = 'lib2to3' if sys.version_info < (3, 13) else 'fissix'
+    refactor = pytest.importorskip(package + '.refactor')
+    try:
+        message = _explain(text, tmp_path)
+    except SyntaxError as error:
+        message = error_hints.find_hint(error, str(tmp_path))
+    assert TO_PYTHON_3 in message
+    tool = refactor.RefactoringTool(refactor.get_fixers_from_package(package + '.fixes'))
+    _execute(str(tool.refactor_string(text + '\n', 'program.py')), tmp_path)
+
+
+def test_2to3_reads_no_notebook(tmp_path):
+    """The cell is in linecache only."""
+    path = str(tmp_path / 'book.ipynb, cell 1')
+    for text in ('print "a"\n', 'xrange(3)\n'):
+        linecache.cache[path] = (len(text), None, [text], path)
+        try:
+            exec(compile(text, path, 'exec'), {})
+        except (SyntaxError, NameError) as error:
+            message = error_hints.find_hint(error, str(tmp_path))
+        assert message.startswith(path + ':1: ')
+        assert 'convert the notebook to a program (pip install nbconvert' in message
+
+
+@only_with_2
+@pytest.mark.parametrize(
+    'name, hint',
+    [
+        ('layers.xavier_initialiser', "did you mean 'xavier_initializer'? " + LAST),
+        ('slim.arg_scope', IN_SLIM),
+        ('slim.nets', IN_SLIM),
+        ('slim.python.slim.learning', IN_SLIM),
+        ('slim.get_name_scope', LAST),
+        ('framework.arg_scope', IN_SLIM),
+        ('framework.get_name_scope', IN_SLIM),
+        ('framework.python.ops.variables.model_variable', IN_SLIM),
+        ('framework.get_placeholders', LAST),
+        ('layers.optimize_loss', IN_SLIM),
+        ('layers.embed_sequence', LAST),
+        ('losses.log_loss', IN_SLIM),
+        ('metrics.streaming_accuracy', IN_SLIM),
+        ('slim.metrics.streaming_accuracy', IN_SLIM),
+        ('training.create_train_op', IN_SLIM),
+        ('training.bucket', LAST),
+        ('graph_editor', LAST),
+        (
+            'distributions.MultivariateNormalDiag',
+            'write `import tensorflow_probability as tfp` (pip',
+        ),
+        ('distributions.bijectors', 'write `import tensorflow_probability as tfp` (pip install'),
+        ('layers.real_valued_column', 'write tf.feature_column.numeric_column for real_valued_'),
+        ('layers.input_from_feature_columns', 'write tf.feature_column.numeric_column for'),
+        (
+            'tpu.TPUEstimator',
+            'tf.estimator.tpu has it up to TensorFlow 2.15: with Python 3.11, pip',
+        ),
+        ('crf', 'tensorflow_addons.text has its functions: with Python 3.11, pip install'),
+        (
+            'learn.DNNClassifier',
+            'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last with these',
+        ),
+        ('learn.datasets.load_boston', 'sklearn.datasets.load_iris() has the irises; TensorFlow'),
+        ('learn.preprocessing', 'write tf.keras.preprocessing.text.Tokenizer, and tf.keras.'),
+        (
+            'seq2seq.AttentionWrapper',
+            'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last with',
+        ),
+        (
+            'training.batch_sequences_with_states',
+            'TensorFlow 1.15 (docs/requirements-1.15.txt) is the',
+        ),
+    ],
+)
+def test_names_of_contrib(tmp_path, monkeypatch, name, hint):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, 'find_spec', lambda name: None if name == 'tf_slim' else find_spec(name)
+    )
+    try:
+        text = 'from tf1_runner import contrib\ncontrib.install().' + name
+        message = _explain(text, tmp_path)
+    finally:
+        for module in [module for module in sys.modules if module.startswith('tensorflow.contrib')]:
+            del sys.modules[module]
+    assert message.startswith(
+        f'{tmp_path / "program.py"}:3: AttributeError: tf.contrib.{name} is not in this TensorFlow; {hint}'
+    )
+
+
+@only_with_2
+def test_slim_is_not_the_remedy_if_it_is_installed(tmp_path, monkeypatch):
+    (tmp_path / 'tf_slim.py').write_text('')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    message = _explain('raise AttributeError("tf.contrib.slim.nets is not in this")', tmp_path)
+    assert LAST in message and 'pip install' not in message
+
+
+@pytest.mark.parametrize(
+    'module, remedy',
+    [
+        ('imghdr', 'Python has removed this module: pip install standard-imghdr'),
+        ('telnetlib', 'Python has removed this module: pip install standard-telnetlib'),
+        ('cgi', 'Python has removed this module: pip install legacy-cgi'),
+        ('imp', 'Python has removed this module: replace it by importlib, or pip install zombie-'),
+        ('distutils.core', 'Python has removed this module: pip install setuptools'),
+        ('nis', 'Python has removed this module: use Python 3.12, which has it'),
+        ('important', 'put this module beside the program'),
+        ('pkg_resources', 'pip install "setuptools<82"'),
+        ('google.colab', 'it exists on Google Colab only: remove the lines that use it, and give'),
+        ('google.cloud', 'put this module beside the program'),
+        ('cv2', 'pip install opencv-python-headless (or opencv-python, which also opens windows)'),
+        ('sklearn.svm', 'pip install scikit-learn'),
+        ('PIL', 'pip install pillow'),
+        ('tensorflow_datasets', 'pip install tensorflow_datasets'),
+        ('tensorflow_hub', 'pip install tensorflow_hub "setuptools<82"'),
+        ('tensorflow_probability', 'pip install tensorflow_probability tf_keras'),
+        (
+            'tensorflow_addons.text',
+            'tensorflow_addons imports with TensorFlow up to 2.15: with Python 3.11, pip',
+        ),
+        ('tensorflow_own', 'put this module beside the program, or install its package with pip'),
+        (
+            'tensorlayer',
+            'its version for TensorFlow 1 needs docs/requirements-1.15.txt: there, pip',
+        ),
+        ('keras.layers.core', 'import its names from keras.layers'),
+        ('keras.utils.np_utils', 'import its names from keras.utils'),
+        ('sklearn.externals.joblib', 'write `import joblib`'),
+        ('Image', 'this is Python 2: write `from PIL import Image`'),
+        ('ImageNet', 'put this module beside the program, or install its package with pip'),
+        ('dicom', 'pip install "pydicom<3", and write `import pydicom as dicom`'),
+    ],
+)
+def test_missing_modules(tmp_path, module, remedy):
+    """The error is raised here, because the Python or its environment may have the module."""
+    message = _explain(f'raise ImportError("No module named {module!r}")', tmp_path)
+    assert f"No module named '{module}'; {remedy}" in message
+
+
+@only_with_2
+@pytest.mark.parametrize(
+    'module, remedy',
+    [
+        (
+            'tensorflow.estimator',
+            'TensorFlow has it up to 2.15: with Python 3.11, pip install "tens',
+        ),
+        ('tensorflow.contrib.eager', 'write tf.train.Checkpoint for Saver, tf.keras.metrics for'),
+        (
+            'tensorflow.contrib.learn.python',
+            'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last',
+        ),
+        (
+            'tensorflow.models.rnn',
+            'write `from tensorflow.python.ops import rnn, rnn_cell, seq2seq`',
+        ),
+    ],
+)
+def test_lost_subsystems(tmp_path, module, remedy):
+    message = _explain(f'raise ImportError("No module named {module!r}")', tmp_path)
+    assert f"No module named '{module}'; {remedy}" in message
+
+
+@only_with_2
+def test_what_replaces_a_lost_subsystem_is_there():
+    """The ids are those that VocabularyProcessor(4) of TensorFlow 1.15 printed."""
+    keras, texts = tf.keras, ['the cat sat on the mat', 'a dog']
+    tokenizer = keras.preprocessing.text.Tokenizer()
+    tokenizer.fit_on_texts(texts)
+    ids = keras.preprocessing.sequence.pad_sequences(
+        tokenizer.texts_to_sequences(texts), 4, padding='post', truncating='post'
+    )
+    np.testing.assert_array_equal(ids, [[1, 2, 3, 4], [6, 7, 0, 0]])
+    assert tf.train.Checkpoint and keras.metrics.Mean and keras.Model
+    for name in ('Dense', 'Conv2D', 'BatchNormalization', 'LeakyReLU', 'LSTM', 'MaxPooling2D'):
+        assert hasattr(keras.layers, name)
+    for name in ('to_categorical', 'plot_model', 'Sequence', 'get_file', 'normalize'):
+        assert hasattr(keras.utils, name)
+
+
+@pytest.mark.parametrize(
+    'line',
+    ['from google.colab import drive', 'import google.colab.files', 'from google import colab'],
+)
+def test_google_colab(tmp_path, line):
+    """`google` is a package, of protobuf, or there is none."""
+    assert 'it exists on Google Colab only: remove' in _explain(line, tmp_path)
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        'raise ValueError(3)',
+        'def train(): pass\ntrain(3)',
+        'import os\nos.nix',
+        'raise SyntaxError("my own")',
+        'import ast\nast.literal_eval("1 +")',
+        'import numpy as np\n' + TF + 'def f(x):\n  if x > 0:\n    return x\n'
+        'with tf.Graph().as_default(), tf.Session() as s:\n'
+        '  s.run(tf.py_func(f, [np.ones(2)], tf.float64))',
+    ],
+)
+def test_other_errors_keep_their_traceback(tmp_path, text):
+    assert _explain(text, tmp_path) is None
+
+
+def _explain_syntax(path, text):
+    path.write_bytes(text)
+    with pytest.raises(SyntaxError) as caught:
+        compile(text, str(path), 'exec')
+    return error_hints.find_hint(caught.value, str(path.parent))
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        'print "step %d" % (x,',
+        'if x: print "a"',
+        'if x: raise ValueError, "a"',
+        'try:\n  pass\nexcept (A, B), error:\n  pass',
+        'x <> y',
+        'x = `y`',
+        'x = 0777',
+        'x = 0xffL',
+        'x = ur"a"',
+        'def f(a, (b, c)): pass',
+        'lambda (a, b): a',
+        'exec "x"',
+    ],
+)
+def test_syntax_of_python_2(tmp_path, text):
+    assert 'this is Python 2: convert' in _explain_syntax(tmp_path / 'program.py', text.encode())
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        'print("step %d" % (x)',
+        'x = \u201ca\u201d',
+        'print("a <> `b`"',
+        'def f(x): return g((1, 2)',
+        '```python\nx',
+        'f(stddev=5e-04, wd=0.0',
+        'print("It is `x`',
+        'def f(x, shape=((1, 2), (3, 4)): pass',
+        'open("C:\\Users")',
+    ],
+)
+def test_other_syntax_errors_are_not_those_of_python_2(tmp_path, text):
+    assert _explain_syntax(tmp_path / 'program.py', text.encode()) is None
+
+
+def test_a_package_that_is_installed_in_the_directory(tmp_path):
+    path = tmp_path / 'site-packages' / 'package.py'
+    path.parent.mkdir()
+    path.write_text('import cPickle')
+    message = _explain(f'exec(compile("import cPickle", {str(path)!r}, "exec"))', tmp_path)
+    assert message.startswith(f'{tmp_path / "program.py"}:2: ')
+
+
+def test_an_error_without_a_frame_in_the_directory(tmp_path):
+    assert error_hints.find_hint(UserError('A line'), str(tmp_path)) == 'A line'
+
+
+def test_other_hints_for_syntax_errors(tmp_path):
+    message = _explain_syntax(tmp_path / 'program.py', 'x = "\u00e9"\n'.encode('latin-1'))
+    assert 'save the file as UTF-8, or name its encoding' in message
+    mixed = _explain_syntax(tmp_path / 'program.py', b'if 1:\n        x = 1\n\ty = 2\n')
+    assert mixed.endswith('in Python 2, a tab was 8 spaces: replace each one (expand -t 8)')
+    for line in (b'%matplotlib inline', b'!pip install tqdm'):
+        hint = _explain_syntax(tmp_path / 'program.py', line + b'\nx = 1\n')
+        assert hint.endswith('; this line is from a notebook: remove it')
+
+
+def test_only_slips_of_the_keyboard_are_corrected(tmp_path):
+    for name in ('get_step', 'RegisterShapeFunction', 'ServerSpec'):
+        assert 'did you mean' not in _explain(TF + f'tf.train.{name}', tmp_path)

@@ -1,0 +1,486 @@
+"""Layers, losses and cells of TensorFlow 1 against NumPy, on 1.15 also against the original."""
+
+import numpy as np
+import pytest
+import tensorflow
+import tensorflow.compat.v1 as tf
+
+from tf1_runner import contrib_names
+
+IMPLEMENTATIONS = [contrib_names.MODULES] + (
+    [
+        {
+            'contrib.layers': vars(tensorflow.contrib.layers),
+            'contrib.rnn': vars(tensorflow.contrib.rnn),
+            'contrib.seq2seq': vars(tensorflow.contrib.seq2seq),
+            'contrib.legacy_seq2seq': vars(tensorflow.contrib.legacy_seq2seq),
+        }
+    ]
+    if hasattr(tensorflow, 'contrib')
+    else []
+)
+IMAGES = np.random.RandomState(0).normal(1, 2, [5, 8, 6, 3]).astype(np.float32)
+TOKENS = (
+    np.random.RandomState(1).normal(0, 2, [4, 3, 5]).astype(np.float32)
+)  # [batch, time, classes]
+TARGETS = np.random.RandomState(2).randint(0, 5, [4, 3])
+WEIGHTS = np.array([[1, 1, 0], [1, 0.5, 2], [0, 0, 0], [1, 0, 0]], np.float32)
+
+
+def _run(build, modules):
+    """Run a graph twice, with the same values of the variables in both implementations.
+
+    Returns a dict of the variables before the run, the results of `build`, and a dict of the
+    variables after it.
+    """
+    with tf.Graph().as_default(), tf.Session() as session:
+        fetches = build(modules)
+        variables = {variable.op.name: variable for variable in tf.global_variables()}
+        session.run(tf.global_variables_initializer())
+        before = {}
+        for name, variable in variables.items():
+            shape = variable.shape.as_list()
+            seed = len(name) + sum(map(ord, name))
+            before[name] = np.random.RandomState(seed).uniform(0.5, 1.5, shape).astype(np.float32)
+            variable.load(before[name], session)
+        return before, session.run(fetches), session.run(variables)
+
+
+def _compare(build):
+    """Check that all implementations agree; return the values of the first one."""
+    results = [_run(build, modules) for modules in IMPLEMENTATIONS]
+    for other in results[1:]:
+        assert sorted(other[0]) == sorted(results[0][0])
+        for found, expected in zip(results[0][1:], other[1:]):
+            tf.nest.map_structure(
+                lambda a, b: a is b or np.testing.assert_allclose(a, b, 1e-5, 1e-5), found, expected
+            )
+    return results[0]
+
+
+@pytest.mark.parametrize(
+    'stride, rate, padding', [(1, 1, 'SAME'), ([2, 1], 1, 'VALID'), (1, 2, 'SAME')]
+)
+def test_convolution(stride, rate, padding):
+    def build(modules):
+        layers = modules['contrib.layers']
+        outputs = layers['convolution2d'](
+            tf.constant(IMAGES),
+            4,
+            [3, 1],
+            stride,
+            padding,
+            rate=rate,
+            weights_regularizer=layers['l2_regularizer'](0.5),
+            biases_regularizer=layers['l1_regularizer'](0.5),
+            outputs_collections='outputs',
+            variables_collections=['own'],
+        )
+        (collected,) = tf.get_collection('outputs')
+        gradients = tf.gradients(outputs, tf.trainable_variables())
+        assert len(tf.get_collection('own')) == 2
+        losses = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
+        return outputs, collected, losses, gradients
+
+    before, (outputs, collected, losses, _), _ = _compare(build)
+    weights, biases = before['Conv/weights'], before['Conv/biases']
+    if padding == 'VALID':
+        windows = np.stack([IMAGES[:, row : row + 5 : 2] for row in range(3)], 1)
+        expected = np.einsum('brhwi,ri...o->bhwo', windows, weights[:, 0]) + biases
+        np.testing.assert_allclose(outputs, np.maximum(expected, 0), 1e-4, 1e-5)
+    np.testing.assert_array_equal(collected, outputs)
+    np.testing.assert_allclose(losses, [0.25 * (weights**2).sum(), 0.5 * biases.sum()], 1e-4, 1e-5)
+
+
+def test_fully_connected_on_images_and_its_scope():
+    def build(modules):
+        layers = modules['contrib.layers']
+        x = layers['fully_connected'](layers['flatten'](IMAGES), 6, activation_fn=None)
+        y = layers['fully_connected'](tf.constant(IMAGES), 6, None, scope='last')
+        with tf.variable_scope('', reuse=True):
+            again = layers['fully_connected'](tf.constant(IMAGES), 6, None, scope='last')
+        double = layers['fully_connected'](tf.constant(IMAGES, tf.float64), 6, scope='double')
+        return x, y, again, layers['softmax'](y), double
+
+    before, (x, y, again, probabilities, double), _ = _compare(build)
+    weights = before['fully_connected/weights']
+    expected = IMAGES.reshape(5, -1) @ weights + before['fully_connected/biases']
+    np.testing.assert_allclose(x, expected, 1e-5, 1e-4)
+    expected = IMAGES @ before['last/weights'] + before['last/biases']
+    np.testing.assert_allclose(y, expected, 1e-4, 1e-5)
+    np.testing.assert_array_equal(again, y)
+    expected = IMAGES.astype(np.float64) @ before['double/weights'] + before['double/biases']
+    np.testing.assert_allclose(double, np.maximum(expected, 0), 1e-12)
+    powers = np.exp(y - y.max(-1, keepdims=True))
+    np.testing.assert_allclose(probabilities, powers / powers.sum(-1, keepdims=True), 1e-4, 1e-5)
+
+
+def test_pools_and_labels():
+    def build(modules):
+        layers = modules['contrib.layers']
+        x = tf.constant(np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1))
+        return (
+            layers['max_pool2d'](x, 2),
+            layers['avg_pool2d'](x, [3, 3], 1, outputs_collections='outputs'),
+            layers['one_hot_encoding']([1], 3),
+        )
+
+    _, (largest, mean, labels), _ = _compare(build)
+    np.testing.assert_array_equal(largest[0, :, :, 0], [[5, 7], [13, 15]])
+    np.testing.assert_array_equal(mean[0, :, :, 0], [[5, 6], [9, 10]])
+    np.testing.assert_array_equal(labels, [[0, 1, 0]])
+
+
+@pytest.mark.parametrize('is_training', [True, False])
+def test_dropout(is_training):
+    def build(modules):
+        dropout = modules['contrib.layers']['dropout']
+        ones = tf.ones([100, 100])
+        training = tf.constant(is_training)
+        return [dropout(ones, 0.8, is_training=chosen) for chosen in (is_training, training)]
+
+    for modules in IMPLEMENTATIONS:
+        for values in _run(build, modules)[1]:
+            kept = values[values > 0]
+            np.testing.assert_allclose(kept, 1.25 if is_training else 1, 1e-6)
+            assert 0.77 < kept.size / values.size < 0.83 if is_training else kept.size == 10000
+
+
+def test_initializers_and_regularizers():
+    """The normal distributions end at two standard deviations."""
+
+    def build(modules):
+        layers = modules['contrib.layers']
+        return [
+            layers['variance_scaling_initializer'](seed=3)([100, 300]),
+            layers['xavier_initializer'](uniform=False, seed=3)([100, 300]),
+            layers['xavier_initializer'](seed=3)([100, 200]),
+            layers['l1_regularizer'](2.0)(tf.constant([1.0, -3.0])),
+        ]
+
+    (*values, l1) = _compare(build)[1]
+    for found, bound in zip(
+        values, [2 * (1.3 * 2 / 100) ** 0.5, 2 * (1.3 / 200) ** 0.5, (6 / 300) ** 0.5]
+    ):
+        assert 0.999 * bound < np.abs(found).max() <= bound
+    assert l1 == 8
+
+
+@pytest.mark.parametrize('is_training', [True, False, 'fed'])
+@pytest.mark.parametrize(
+    'shape, in_place, fused',
+    [
+        ((5, 8, 6, 3), False, None),
+        ((240, 3), True, None),
+        ((5, 48, 3), False, None),
+        ((5, 8, 6, 3), False, False),
+    ],
+)
+def test_batch_norm(shape, is_training, in_place, fused):
+    """The averages move by the unbiased variance in the fused operation, by the biased one else."""
+
+    def build(modules):
+        training = tf.constant(True) if is_training == 'fed' else is_training
+        y = modules['contrib.layers']['batch_norm'](
+            tf.constant(IMAGES.reshape(shape)),
+            decay=0.9,
+            scale=True,
+            is_training=training,
+            fused=fused,
+            updates_collections=None if in_place else tf.GraphKeys.UPDATE_OPS,
+        )
+        assert len(tf.trainable_variables()) == 2
+        updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+        assert len(updates) == (0 if in_place or not is_training else 2)
+        return y, tf.group(*updates)
+
+    before, (y, _), after = _compare(build)
+    mean, variance = before['BatchNorm/moving_mean'], before['BatchNorm/moving_variance']
+    moved = mean, variance
+    if is_training:
+        rows = IMAGES.reshape(-1, 3)
+        moved = (
+            0.9 * mean + 0.1 * rows.mean(0),
+            0.9 * variance + 0.1 * rows.var(0, ddof=int(len(shape) != 3 and fused is None)),
+        )
+        mean, variance = rows.mean(0), rows.var(0)
+    expected = (IMAGES.reshape(shape) - mean) / np.sqrt(variance + 0.001)
+    expected = expected * before['BatchNorm/gamma'] + before['BatchNorm/beta']
+    np.testing.assert_allclose(y, expected, 1e-4, 1e-4)
+    np.testing.assert_allclose(after['BatchNorm/moving_mean'], moved[0], 1e-4, 1e-5)
+    np.testing.assert_allclose(after['BatchNorm/moving_variance'], moved[1], 1e-4, 1e-5)
+
+
+def test_batch_norm_with_an_unbiased_mean():
+    """The moving mean is the mean of the batches, with the weights 0.9 and 1."""
+
+    def build(modules):
+        placeholder = tf.placeholder_with_default(True, None)
+        y = modules['contrib.layers']['batch_norm'](
+            tf.constant(IMAGES), 0.9, is_training=placeholder, zero_debias_moving_mean=True
+        )
+        assert y.shape == IMAGES.shape
+        with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+            return tf.identity(y)
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        y = build(IMPLEMENTATIONS[0])
+        session.run(tf.global_variables_initializer())
+        session.run(y)
+        mean = {variable.op.name: variable for variable in tf.global_variables()}[
+            'BatchNorm/moving_mean'
+        ]
+        np.testing.assert_allclose(session.run(mean), IMAGES.mean((0, 1, 2)), 1e-4)
+    _compare(build)
+
+
+def test_a_layer_with_normalization_and_settings_of_its_variables():
+    def build(modules):
+        layers = modules['contrib.layers']
+        return (
+            layers['conv2d'](
+                tf.constant(IMAGES),
+                2,
+                1,
+                normalizer_fn=layers['batch_norm'],
+                normalizer_params={
+                    'param_regularizers': {'beta': layers['l2_regularizer'](1.0)},
+                    'data_format': 'NHWC',
+                    'outputs_collections': 'normalized',
+                },
+            ),
+            tf.get_collection('normalized'),
+            tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES),
+        )
+
+    before, (y, (normalized,), (loss,)), _ = _compare(build)
+    assert list(before) == [
+        'Conv/weights',
+        'Conv/BatchNorm/beta',
+        'Conv/BatchNorm/moving_mean',
+        'Conv/BatchNorm/moving_variance',
+    ]
+    np.testing.assert_array_equal(y, np.maximum(normalized, 0))
+    np.testing.assert_allclose(loss, (before['Conv/BatchNorm/beta'] ** 2).sum() / 2, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize('over_time', [True, False])
+@pytest.mark.parametrize('over_batch', [True, False])
+@pytest.mark.parametrize('is_average', [True, False])
+def test_sequence_loss(over_time, over_batch, is_average):
+    def build(modules):
+        return modules['contrib.seq2seq']['sequence_loss'](
+            tf.constant(TOKENS),
+            tf.constant(TARGETS),
+            tf.constant(WEIGHTS),
+            average_across_timesteps=is_average and over_time,
+            average_across_batch=is_average and over_batch,
+            sum_over_timesteps=not is_average and over_time,
+            sum_over_batch=not is_average and over_batch,
+        )
+
+    _, loss, _ = _compare(build)
+    losses = _cross_entropies() * WEIGHTS
+    axes = (0,) * over_batch + (1,) * over_time
+    if axes:
+        divisor = (WEIGHTS if is_average else WEIGHTS != 0).sum(axes)
+        losses = np.where(divisor > 0, losses.sum(axes) / np.maximum(divisor, 1e-9), 0)
+    np.testing.assert_allclose(loss, losses, 1e-4, 1e-5)
+
+
+def _cross_entropies():
+    logs = TOKENS - np.log(np.exp(TOKENS).sum(-1, keepdims=True))
+    return -np.take_along_axis(logs, TARGETS[:, :, None], -1)[:, :, 0]
+
+
+@pytest.mark.parametrize('is_average', [True, False])
+def test_legacy_sequence_loss(is_average):
+    def build(modules):
+        module = modules['contrib.legacy_seq2seq']
+        lists = [tf.unstack(tf.constant(array), axis=1) for array in (TOKENS, TARGETS, WEIGHTS)]
+        return (
+            module['sequence_loss_by_example'](*lists, average_across_timesteps=is_average),
+            module['sequence_loss'](*lists, average_across_batch=is_average),
+        )
+
+    _, (losses, total), _ = _compare(build)
+    expected = (_cross_entropies() * WEIGHTS).sum(1)
+    averages = expected / (WEIGHTS.sum(1) + 1e-12)
+    np.testing.assert_allclose(losses, averages if is_average else expected, 1e-4, 1e-5)
+    np.testing.assert_allclose(total, averages.mean() if is_average else averages.sum(), 1e-4, 1e-5)
+
+
+def test_names_are_those_that_version_1_15_printed():
+    """Names of the results, and of the members of some collections."""
+
+    def build(modules):
+        layers = modules['contrib.layers']
+        regularizer = layers['l2_regularizer'](0.5)
+        x = tf.placeholder(tf.float32, [2, 8, 6, 3])
+        y = layers['conv2d'](
+            x, 4, 3, weights_regularizer=regularizer, padding='same', outputs_collections='ends'
+        )
+        results = [y, layers['conv2d'](y, 4, 3, activation_fn=None, scope='conv2')]
+        y = layers['conv2d'](
+            y,
+            4,
+            3,
+            normalizer_fn=layers['batch_norm'],
+            normalizer_params={'outputs_collections': 'ends'},
+        )
+        y = layers['max_pool2d'](y, 2, padding='valid', scope='pool1', outputs_collections='ends')
+        results += [y, layers['avg_pool2d'](y, [1, 1], padding='same')]
+        y = layers['flatten'](y, outputs_collections='ends')
+        dropped = layers['dropout'](y, is_training=False, outputs_collections=['ends', 'two'])
+        results += [y, layers['flatten'](y, scope='flat'), dropped]
+        regularizer = layers['l1_regularizer'](0.1, 'l1')
+        results += [
+            layers['fully_connected'](y, 5, biases_regularizer=regularizer),
+            layers['softmax'](y),
+            layers['one_hot_encoding']([1, 2], 3, scope='labels', outputs_collections='ends'),
+            layers['one_hot_encoding']([1, 2], 3),
+            layers['batch_norm'](y, scope='norm'),
+            layers['batch_norm'](y, is_training=False, updates_collections=None),
+            layers['batch_norm'](x, scope='norm2', scale=True, updates_collections='own'),
+        ]
+        keys = ['own', 'two', tf.GraphKeys.UPDATE_OPS, tf.GraphKeys.REGULARIZATION_LOSSES]
+        names = [
+            [getattr(value, 'op', value).name for value in values]
+            for values in [results, tf.model_variables(), *map(tf.get_collection, keys)]
+        ]
+        names.append([tensor.aliases for tensor in tf.get_collection('ends')])
+        return names
+
+    for modules in IMPLEMENTATIONS:
+        with tf.Graph().as_default(), tf.variable_scope('', use_resource=False):
+            names = [' '.join(map(str, group)) for group in build(modules)]
+        assert names == [
+            'Conv/Relu conv2/BiasAdd pool1/MaxPool AvgPool2D/AvgPool Flatten/flatten/Reshape '
+            'flat/flatten/Reshape Dropout/Identity fully_connected/Relu softmax/Reshape_1 '
+            'labels/one_hot OneHotEncoding/one_hot norm/Reshape_1 BatchNorm/Reshape_1 '
+            'norm2/FusedBatchNormV3',
+            'Conv/weights Conv/biases conv2/weights conv2/biases Conv_1/weights '
+            'Conv_1/BatchNorm/beta Conv_1/BatchNorm/moving_mean Conv_1/BatchNorm/moving_variance '
+            'fully_connected/weights fully_connected/biases norm/beta norm/moving_mean '
+            'norm/moving_variance BatchNorm/beta BatchNorm/moving_mean BatchNorm/moving_variance '
+            'norm2/beta norm2/gamma norm2/moving_mean norm2/moving_variance',
+            'norm2/AssignMovingAvg norm2/AssignMovingAvg_1',
+            'Dropout/Identity',
+            'Conv_1/BatchNorm/AssignMovingAvg Conv_1/BatchNorm/AssignMovingAvg_1 '
+            'norm/AssignMovingAvg norm/AssignMovingAvg_1',
+            'Conv/kernel/Regularizer/l2_regularizer fully_connected/bias/Regularizer/l1',
+            "['Conv'] ['Conv_1/BatchNorm'] ['pool1'] ['Flatten'] ['Dropout'] ['labels']",
+        ]
+
+
+def test_unknown_sizes_types_and_settings_of_variables():
+    def build(modules):
+        layers = modules['contrib.layers']
+        images = tf.placeholder_with_default(IMAGES, [None, None, None, 3])
+        labels = layers['one_hot_encoding'](tf.constant([2, 0]), 3, on_value=5, off_value=-1)
+        y = layers['fully_connected'](
+            tf.constant(IMAGES),
+            4,
+            None,
+            weights_initializer=None,
+            biases_initializer=tf.ones_initializer,
+            variables_collections={'biases': ['own']},
+            trainable=False,
+            scope='dense',
+        )
+        layers['fully_connected'](
+            tf.constant(IMAGES), 4, reuse=True, scope='dense', variables_collections=['own', 'all']
+        )
+        assert tf.trainable_variables() == []
+        owners = [[v.op.name for v in tf.get_collection(key)] for key in ('own', 'all')]
+        assert owners == [['dense/biases', 'dense/weights'], ['dense/weights', 'dense/biases']]
+        return layers['flatten'](images), labels, y
+
+    before, (flat, labels, y), _ = _compare(build)
+    np.testing.assert_array_equal(flat, IMAGES.reshape(5, -1))
+    np.testing.assert_array_equal(labels, [[-1, -1, 5], [5, -1, -1]])
+    np.testing.assert_allclose(
+        y, IMAGES @ before['dense/weights'] + before['dense/biases'], 1e-4, 1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    'name, arguments, error',
+    [
+        ('l2_regularizer', {'scale': 1}, 'scale cannot be an integer'),
+        ('l1_regularizer', {'scale': -0.5}, 'Setting a scale less than 0'),
+        ('xavier_initializer', {'dtype': tf.int32}, 'non-floating point type'),
+        ('variance_scaling_initializer', {'mode': 'FAN'}, 'Unknown mode'),
+        ('max_pool2d', {'kernel_size': 2, 'data_format': 'CHWN'}, 'data_format'),
+        ('conv2d', {'num_outputs': 2, 'kernel_size': 2, 'data_format': 'CHWN'}, 'data_format'),
+        ('conv2d', {'num_outputs': 2, 'kernel_size': 2, 'padding': 'FULL'}, 'padding'),
+        ('fully_connected', {'num_outputs': 2.0}, 'num_outputs'),
+        ('batch_norm', {'data_format': 'CHWN'}, 'data_format'),
+        ('batch_norm', {'renorm': True, 'updates_collections': None}, 'renorm'),
+        ('batch_norm', {'renorm': True, 'renorm_clipping': {'max': 1}}, 'renorm_clipping'),
+    ],
+)
+def test_errors_name_the_argument(name, arguments, error):
+    inputs = [tf.ones([2, 3, 3, 1])] if 'izer' not in name else []
+    for modules in IMPLEMENTATIONS:
+        with pytest.raises((TypeError, ValueError), match=error):
+            modules['contrib.layers'][name](*inputs, **arguments)
+
+
+@pytest.mark.parametrize('name', ['adjustment', 'param_regularizers'])
+def test_arguments_that_version_1_15_ignored_are_errors(name):
+    value = {'adjustment': lambda shape: (2, 1), 'param_regularizers': {'beta': tf.nn.l2_loss}}
+    with pytest.raises(ValueError, match=name):
+        contrib_names.MODULES['contrib.layers']['batch_norm'](
+            tf.ones([2, 3]), fused=False, updates_collections=None, **{name: value[name]}
+        )
+
+
+def test_a_scale_of_zero_and_softmax_of_unknown_classes():
+    for modules in IMPLEMENTATIONS:
+        layers = modules['contrib.layers']
+        assert layers['l2_regularizer'](0.0)(None) is None
+        with tf.Graph().as_default():
+            tf.get_variable('w', [2], regularizer=layers['l1_regularizer'](0.0))
+            assert tf.losses.get_regularization_losses() == []
+            with pytest.raises(ValueError):
+                layers['softmax'](tf.placeholder(tf.float32, [2, None]))
+
+
+def test_weights_of_the_batch_and_parts_of_variables():
+    """A moving mean has no parts, because its update needs the whole variable."""
+    shares = np.array([1, 0, 2, 1, 0.5], np.float32)
+
+    def build(modules):
+        batch_norm = modules['contrib.layers']['batch_norm']
+        with tf.variable_scope('', partitioner=tf.fixed_size_partitioner(3)):
+            y = batch_norm(
+                tf.constant(IMAGES),
+                0.5,
+                batch_weights=tf.constant(shares),
+                updates_collections='own',
+                variables_collections=['parts'],
+            )
+        assert len(tf.get_collection('parts')) == 5
+        assert tf.get_collection(tf.GraphKeys.UPDATE_OPS) == []
+        return y, tf.group(*tf.get_collection('own'))
+
+    with tf.Graph().as_default():
+        build(IMPLEMENTATIONS[0])
+        assert [variable.shape.as_list() for variable in tf.global_variables()] == 3 * [[1]] + (
+            2 * [[3]]
+        )
+
+    def build_whole(modules):
+        return modules['contrib.layers']['batch_norm'](
+            tf.constant(IMAGES), 0.5, batch_weights=tf.constant(shares), updates_collections=None
+        )
+
+    before, y, after = _compare(build_whole)
+    rows = IMAGES.reshape(5, -1, 3)
+    mean = np.average(rows.mean(1), 0, shares)
+    variance = np.average(((rows - mean) ** 2).mean(1), 0, shares)
+    expected = (IMAGES - mean) / np.sqrt(variance + 0.001) + before['BatchNorm/beta']
+    np.testing.assert_allclose(y, expected, 1e-4, 1e-4)
+    moved = (before['BatchNorm/moving_mean'] + mean) / 2
+    np.testing.assert_allclose(after['BatchNorm/moving_mean'], moved, 1e-4, 1e-5)

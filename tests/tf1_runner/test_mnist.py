@@ -1,0 +1,170 @@
+"""The input of MNIST: files, batches, downloads."""
+
+import contextlib
+import gzip
+import hashlib
+import os
+import struct
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cifar10.errors import UserError
+from tests.helpers import download_server
+from tf1_runner import downloads, mnist, mnist_network
+
+try:  # TensorFlow 1.15 has the original.
+    from tensorflow.examples.tutorials.mnist import input_data
+except ImportError:
+    input_data = mnist
+
+RANDOM = np.random.RandomState(0)
+TRAIN = RANDOM.randint(0, 256, [50, 4, 3]).astype(np.uint8), RANDOM.randint(0, 10, 50, np.uint8)
+TEST = RANDOM.randint(0, 256, [20, 4, 3]).astype(np.uint8), RANDOM.randint(0, 10, 20, np.uint8)
+
+
+def _contents():
+    """Return a dict from the names of the four files to their uncompressed bytes."""
+    contents = {}
+    for name, (images, labels) in [('train', TRAIN), ('t10k', TEST)]:
+        header = struct.pack('>4i', 2051, *images.shape)
+        contents[name + '-images-idx3-ubyte'] = header + images.tobytes()
+        contents[name + '-labels-idx1-ubyte'] = (
+            struct.pack('>2i', 2049, len(labels)) + labels.tobytes()
+        )
+    return contents
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """A directory with the four files; one of them also uncompressed."""
+    for name, content in _contents().items():
+        if name.startswith('train-labels'):
+            (tmp_path / name).write_bytes(content)
+        (tmp_path / (name + '.gz')).write_bytes(gzip.compress(content))
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize('one_hot', [False, True])
+def test_the_three_parts(directory, one_hot):
+    if one_hot:
+        os.remove(os.path.join(directory, 'train-labels-idx1-ubyte.gz'))
+    found = mnist.read_data_sets(directory, one_hot=one_hot, validation_size=8)
+    for part, (images, labels) in [
+        (found.validation, [array[:8] for array in TRAIN]),
+        (found.train, [array[8:] for array in TRAIN]),
+        (found.test, TEST),
+    ]:
+        assert part.images.dtype == np.float32 and part.num_examples == len(images)
+        np.testing.assert_allclose(part.images, images.reshape(-1, 12) / 255, 1e-6)
+        np.testing.assert_array_equal(part.labels, np.eye(10)[labels] if one_hot else labels)
+    found = mnist.read_data_sets(directory, dtype=tf.uint8, reshape=False, validation_size=0)
+    np.testing.assert_array_equal(found.train.images[..., 0], TRAIN[0])
+    assert found.validation.num_examples == 0
+    with pytest.raises(ValueError, match='between 0 and 50'):
+        mnist.read_data_sets(directory)
+
+
+@pytest.mark.parametrize('module', [mnist] + [input_data] * (input_data is not mnist))
+def test_batches(directory, module):
+    """The order is that of the original, for the same seed."""
+    train = module.read_data_sets(directory, validation_size=0, seed=3).train
+    np.random.seed(7)
+    batches = [train.next_batch(20) for _ in range(6)]
+    assert train.epochs_completed == 2
+    random = np.random.RandomState(7)
+    order, expected = np.arange(50), []
+    for _ in range(3):  # each epoch shuffles the order of the one before
+        shuffled = np.arange(50)
+        random.shuffle(shuffled)
+        order = order[shuffled]
+        expected.append(order)
+    expected = np.concatenate(expected)[:120]
+    for part, values in enumerate([TRAIN[0].reshape(50, 12) / np.float32(255), TRAIN[1]]):
+        found = np.concatenate([batch[part] for batch in batches])
+        np.testing.assert_allclose(found, values[expected], 1e-6)
+
+
+@pytest.mark.parametrize('module', [mnist] + [input_data] * (input_data is not mnist))
+def test_batches_in_order_and_fake_ones(directory, module):
+    test = module.read_data_sets(directory, validation_size=0).test
+    labels = [test.next_batch(15, shuffle=False)[1] for _ in range(4)]
+    np.testing.assert_array_equal(np.concatenate(labels), np.tile(TEST[1], 3))
+    images, labels = module.read_data_sets('', fake_data=True, one_hot=True).train.next_batch(
+        2, True
+    )
+    assert np.shape(images) == (2, 784) and labels == [[1] + 9 * [0]] * 2
+
+
+@pytest.mark.parametrize(
+    'name, content, reason',
+    [
+        ('t10k-images-idx3-ubyte', lambda content: content[:-1], 'reshape'),
+        ('t10k-labels-idx1-ubyte', lambda content: content[:5], 'requires'),
+        ('t10k-images-idx3-ubyte', lambda content: b'\0' * 300, 'its magic number is 0, not 2051'),
+    ],
+)
+def test_a_damaged_file(directory, name, content, reason):
+    path = os.path.join(directory, name + '.gz')
+    with open(path, 'wb') as file:
+        file.write(gzip.compress(content(_contents()[name])))
+    with pytest.raises(UserError) as caught:
+        mnist.read_data_sets(directory, validation_size=0)
+    assert str(caught.value).startswith(f'{path} is damaged (') and reason in str(caught.value)
+    with open(path, 'wb') as file:
+        file.write(b'<html>')
+    with pytest.raises(UserError, match='is damaged'):
+        mnist.read_data_sets(directory, validation_size=0)
+
+
+def test_missing_files_are_downloaded(tmp_path, monkeypatch):
+    contents = {name + '.gz': gzip.compress(content) for name, content in _contents().items()}
+    with contextlib.ExitStack() as stack:
+        for name, content in contents.items():
+            server = download_server.Server(content, ['none'], name)
+            stack.enter_context(contextlib.closing(server))
+            md5 = hashlib.md5(content).hexdigest()
+            archive = downloads.MNIST[name]._replace(md5=md5, urls=[server.url])
+            monkeypatch.setitem(downloads.MNIST, name, archive)
+        found = mnist.read_data_sets(str(tmp_path / 'new'), validation_size=0)
+    np.testing.assert_array_equal(found.test.labels, TEST[1])
+    assert sorted(os.listdir(str(tmp_path / 'new'))) == sorted(contents)
+
+
+def test_files_from_a_url_of_the_program(tmp_path, directory):
+    new = str(tmp_path / 'new')
+    found = mnist.read_data_sets(new, validation_size=0, source_url=f'file://{directory}/')
+    np.testing.assert_array_equal(found.train.labels, TRAIN[1])
+
+
+def test_the_network_of_the_tutorial():
+    images = RANDOM.rand(6, mnist_network.IMAGE_PIXELS).astype(np.float32)
+    labels = RANDOM.randint(0, mnist_network.NUM_CLASSES, 6)
+    tf.set_random_seed(1)
+    logits = mnist_network.inference(tf.constant(images), 64, 32)
+    loss = mnist_network.loss(logits, tf.constant(labels, tf.int32))
+    train_op = mnist_network.training(loss, 0.1)
+    correct = mnist_network.evaluation(logits, labels)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        before = {variable.op.name: session.run(variable) for variable in tf.global_variables()}
+        values = session.run([logits, loss, correct])
+        gradients = session.run(tf.gradients(loss, tf.trainable_variables()))
+        session.run(train_op)
+        after = session.run(tf.trainable_variables())
+        assert session.run(tf.global_variables()[-1]) == 1  # the global step
+    x = images
+    for name in ('hidden1', 'hidden2', 'softmax_linear'):
+        weights = before[f'{name}/weights']
+        assert abs(weights.std() * np.sqrt(len(weights)) - 0.88) < 0.25  # a truncated normal
+        x = x @ weights + before[f'{name}/biases']
+        x = x if name == 'softmax_linear' else np.maximum(x, 0)
+    logs = x - np.log(np.exp(x).sum(1, keepdims=True))
+    np.testing.assert_allclose(values[0], x, 1e-4, 1e-5)
+    np.testing.assert_allclose(values[1], -logs[range(6), labels].mean(), 1e-5)
+    assert values[2] == (x.argmax(1) == labels).sum()
+    del before['global_step']
+    for old, gradient, new in zip(before.values(), gradients, after):
+        np.testing.assert_allclose(new, old - 0.1 * gradient, 1e-4, 1e-6)
+    assert [op.type for op in tf.get_default_graph().get_operations()].count('ScalarSummary') == 1

@@ -1,0 +1,378 @@
+"""Which module a program imports: its own, the tutorial's, or a substitute for a former one."""
+
+import re
+
+import pytest
+import tensorflow
+
+from tests.helpers import programs
+from tf1_runner import modules
+
+pytestmark = pytest.mark.slow
+
+NAME = 'print("own", __name__)\n'
+# A package of the environment: the old interface of gym stands in for it.
+GYMNASIUM = """
+class Wrapper:
+    def __init__(self, env):
+        self.env = env
+class _Env:
+    def reset(self, seed=None):
+        self.seed, self.steps = seed, 0
+        return 'first', {}
+    def step(self, action):
+        self.steps += 1
+        return self.steps, 1.0, action == 'fall', self.steps == 3, {}
+def make(id, **options):
+    assert id == 'CartPole-v0'
+    return _Env()
+"""
+
+
+def _run(directory, files, *options):
+    """Write the files, run the one that is named program.py, and return its output."""
+    for path, text in files.items():
+        path = directory / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        if path.name == 'program.py':
+            program = str(path)
+    return programs.run('cifar10_run', *options, program)
+
+
+@pytest.mark.parametrize(
+    'files, options, printed',
+    [
+        # The tutorial's modules, without copies and with a directory of data.
+        (
+            {
+                'program.py': 'import cifar10, cifar10_input\nprint(cifar10.NUM_CLASSES)',
+                'cifar10/data': '',
+            },
+            [],
+            '10',
+        ),
+        # One copy imports the tutorial's other module.
+        (
+            {
+                'program.py': 'import cifar10\nprint(cifar10.SIZE)',
+                'cifar10.py': 'import cifar10_input\nSIZE = cifar10_input.IMAGE_SIZE + 1',
+            },
+            [],
+            '25',
+        ),
+        # A package of the program, with names of modules in this package.
+        (
+            {
+                'program.py': 'from cifar10 import model, data\nprint(model.X, data.X)',
+                'cifar10/__init__.py': '',
+                'cifar10/model.py': 'from .data import X',
+                'cifar10/data.py': 'X = 8',
+            },
+            [],
+            '8 8',
+        ),
+        (
+            {
+                'program.py': 'from cifar10 import model\nimport cifar10.data\n'
+                'print(model.X, cifar10.data.X)',
+                'cifar10/model.py': 'X = 6',
+                'cifar10/data.py': 'X = 7',
+            },
+            [],
+            '6 7',
+        ),
+        # The program's directory as a package.
+        (
+            {
+                'cifar10/program.py': 'from cifar10 import util, cifar10\nimport cifar10 as same\n'
+                'print(util.X, cifar10.X, same.util is util, same.X)',
+                'cifar10/util.py': 'X = 3',
+                'cifar10/cifar10.py': NAME + 'X = 4',
+            },
+            [],
+            'own cifar10\n3 4 True 4',
+        ),
+        (
+            {
+                'cifar10/program.py': 'from cifar10 import (\n  cifar10_input, net\n)\nprint(net.X)',
+                'cifar10/net.py': 'from cifar10 import cifar10_input\nX = cifar10_input.X',
+                'cifar10/cifar10_input.py': NAME + 'X = 4',
+            },
+            [],
+            'own cifar10_input\n4',
+        ),
+        # The package's modules instead of the directory's.
+        (
+            {
+                'net/program.py': 'from net import cifar10\nimport cifar10 as same\n'
+                'print(cifar10.NUM_CLASSES, same is cifar10)',
+                'net/cifar10.py': 'NUM_CLASSES = 5',
+            },
+            ['--package_modules'],
+            '10 True',
+        ),
+        # Packages of the program have the names of former places of the tutorial.
+        (
+            {
+                'program.py': 'import models\nfrom models import net\n'
+                'from models.tutorials.image.cifar10 import cifar10_input\n'
+                'print(models.OWN, net.SIZE, cifar10_input.IMAGE_SIZE)',
+                'models/__init__.py': 'OWN = 1',
+                'models/net.py': 'SIZE = 2',
+                'models/tutorials/image/cifar10/cifar10_input.py': 'IMAGE_SIZE = 40',
+            },
+            [],
+            '1 2 40',
+        ),
+        # The directory has another name now.
+        (
+            {
+                'copy/program.py': 'import CNN.net\nfrom CNN import net\nprint(net.X)',
+                'copy/net.py': 'X = 7',
+            },
+            [],
+            '7',
+        ),
+        (
+            {
+                'copy/program.py': 'from models.nets import net as loss\nprint(loss.X)',
+                'copy/nets/net.py': 'X = 8',
+            },
+            [],
+            '8',
+        ),
+        # Directories of data have the names of packages of this package.
+        (
+            {
+                'cifar10/program.py': 'import cifar10\nprint(cifar10.FLAGS.batch_size)',
+                'cifar10/data/old.py/x.bin': '',
+                'cifar10/old.py/x.bin': '',
+            },
+            [],
+            '128',
+        ),
+        # Gym, over a package that stands for Gymnasium; the program's own gym comes first.
+        (
+            {
+                'program.py': 'import gym\nfrom gym.envs.registration import X\nenv = gym.make("CartPole-v0")\n'
+                'env.seed(3)\nenv.render(mode="human")\n'
+                'print(env.reset(), env.step(1), env.step("fall")[2], env.step(1)[2])',
+                'gymnasium/__init__.py': GYMNASIUM,
+                'gymnasium/envs/__init__.py': '',
+                'gymnasium/envs/registration.py': 'X = 1',
+            },
+            [],
+            'first (1, 1.0, False, {}) True True',
+        ),
+        ({'program.py': 'import gym', 'gym.py': NAME, 'gymnasium.py': ''}, [], 'own gym'),
+    ],
+)
+def test_what_is_printed(tmp_path, files, options, printed):
+    status, stdout, stderr = _run(tmp_path, files, *options)
+    assert (status, stdout) == (0, printed + '\n'), stderr
+    assert 'Error' not in stderr
+
+
+def test_names_that_python_and_packages_removed(tmp_path):
+    text = (
+        'import inspect, collections, threading, time\nfrom collections import Sequence\n'
+        'def f(a, b=2, *c, **d): pass\n'
+        'found = inspect.getargspec(f)\n'
+        'thread = threading.Thread(target=print)\n'
+        'print(found.args, found.varargs, found.keywords, found.defaults, thread.isAlive(), '
+        'isinstance([], Sequence), collections.Mapping.__name__, time.clock() >= 0)\n'
+        'from PIL import Image\nimport PIL.Image\nprint(Image.ANTIALIAS == Image.LANCZOS)\n'
+        'from tensorflow.examples.tutorials.mnist import input_data\n'
+        'import tensorflow.examples.tutorials.mnist.input_data as same\n'
+        'mnist = input_data.read_data_sets("", fake_data=True)\n'
+        'print(same is input_data, len(mnist.train.next_batch(3, True)[0]))'
+    )
+    _, stdout, _ = _run(tmp_path, {'program.py': text})
+    assert stdout == "['a', 'b'] c d (2,) False True Mapping True\nTrue\nTrue 3\n"
+
+
+def test_files_with_the_names_of_modules(tmp_path):
+    """Copies of the tutorial's modules have its former names; no other file hides a module."""
+    names = sorted(modules._ALIASES)
+    files = {name.rpartition('.')[2] + '.py': NAME + 'OWN = True' for name in names}
+    files['program.py'] = (
+        f'import importlib\nfor name in {names}:\n'
+        '    module = importlib.import_module(name)\n'
+        '    print(name, module.__name__, hasattr(module, "OWN"))\n'
+        'import input_data'
+    )
+    status, stdout, stderr = _run(tmp_path, files)
+    assert status == 0, stderr
+    lines = stdout.splitlines()
+    for name in names:
+        last = name.rpartition('.')[2]
+        if name in ('input_data', last) or last in ('cifar10', 'cifar10_input'):
+            assert f'{name} {last} True' in lines
+        else:
+            assert re.search(f'(?m)^{name} .* False$', stdout)
+    copies = [line for line in lines if line.startswith('own')]
+    assert sorted(copies) == ['own cifar10', 'own cifar10_input', 'own input_data']
+
+
+@pytest.mark.parametrize(
+    'files, hint, repair',
+    [
+        (
+            {'program.py': 'from models import net', 'models.md': ''},
+            "cannot import name 'net' from 'models'; put this module beside the program, or",
+            {'net.py': NAME},
+        ),
+        (
+            {'program.py': 'from nets.big import net, loss', 'net.py': 'X = 1', 'loss.py': ''},
+            "No module named 'nets'; put this module beside the program, or install its package",
+            {'nets/big/net.py': NAME, 'nets/big/loss.py': ''},
+        ),
+        (
+            {'program.py': 'from nets import net, loss', 'net.py': 'X = 1', 'nets/a.py': ''},
+            "cannot import name 'net' from 'nets'; put this module into {directory}/nets",
+            {'nets/net.py': NAME, 'nets/loss.py': ''},
+        ),
+        (
+            {
+                'scripts/program.py': 'import models.net',
+                'scripts/net.py': '',
+                'models/net.py': NAME,
+            },
+            'it is in {directory}: set PYTHONPATH={directory}',
+            None,
+        ),
+        (
+            {'program.py': 'from MeCab import net', 'net.py': NAME},
+            "No module named 'MeCab'; pip install mecab-python3",
+            None,
+        ),
+    ],
+)
+def test_packages_that_are_elsewhere(tmp_path, files, hint, repair):
+    """The program's directory is not taken for them. The remedy works."""
+    status, stdout, stderr = _run(tmp_path, files)
+    assert (status, stdout) == (1, '')
+    assert hint.format(directory=tmp_path) in stderr
+    if repair:
+        status, stdout, stderr = _run(tmp_path, {**files, **repair})
+        assert status == 0 and stdout.startswith('own '), stderr
+
+
+def test_a_package_above_the_program(tmp_path):
+    files = {
+        'a/b/program.py': 'from a.b import net\nimport models.net\nprint(net.X, models.net.X)',
+        'a/b/net.py': 'X = 1',
+        'models/net.py': 'X = 2',
+    }
+    assert f"No module named 'a'; it is in {tmp_path}: set PYTHONPATH=" in _run(tmp_path, files)[2]
+    program = str(tmp_path / 'a/b/program.py')
+    found = programs.run('cifar10_run', program, PYTHONPATH=str(tmp_path))
+    assert found == (0, '1 2\n', '')
+
+
+def test_the_remedy_for_copies(tmp_path):
+    """It is the last line, if the error has to do with them and has no other hint."""
+    files = {'program.py': 'import cifar10\ncifar10.f()', 'cifar10.py': 'def f():\n  return 1 / 0'}
+    status, _, stderr = _run(tmp_path, files)
+    path = re.escape(str(tmp_path / 'cifar10.py'))
+    assert status == 1
+    assert re.fullmatch(
+        rf"cifar10_run.py: using {path} \(--package_modules uses this package's, which are faster\)\n"
+        rf'Traceback (.*\n)+ZeroDivisionError: .*\n'
+        rf"program.py: if {path} is the cause: --package_modules uses this package's modules\n",
+        stderr,
+    ), stderr
+    files['program.py'] = 'import cifar10\ncifar10.loss(1, 2, 3, 4)'
+    stderr = _run(tmp_path, {**files, 'cifar10.py': 'loss = max\nloss.a'})[2]
+    assert 'is the cause' in stderr
+    stderr = _run(tmp_path, files, '--package_modules')[2]
+    assert stderr.startswith(f"cifar10_run.py: using this package's modules, not {tmp_path}")
+    assert stderr.endswith(
+        f"program.py: this package's modules may differ from {tmp_path / 'cifar10.py'}: leave out --package_modules\n"
+    )
+
+
+@pytest.mark.parametrize(
+    'program, is_told',
+    [
+        ('from cifar10 import distort\ndistort()', True),
+        ('import cifar10\n1 / 0', False),
+        ('import cifar10, other', False),
+        ('import cifar10, a_package_that_nobody_has', False),
+    ],
+)
+def test_errors_with_copies(tmp_path, program, is_told):
+    """The copies are suggested as the cause only for an error that has to do with them."""
+    files = {
+        'program.py': program,
+        'cifar10.py': 'def distort(images): pass',
+        'other.py': 'if 1:\nx = 2',
+    }
+    status, _, stderr = _run(tmp_path, files)
+    assert status == 1
+    assert ('is the cause: --package_modules' in stderr) == is_told, stderr
+
+
+@pytest.mark.skipif(tensorflow.__version__ < '2', reason='1.15 has them')
+def test_modules_of_contrib_keras_are_those_of_keras(tmp_path):
+    (tmp_path / 'program.py').write_text(
+        'from tensorflow.contrib.keras.api.keras.datasets.cifar10 import load_data\n'
+        'from tensorflow.contrib.keras.python.keras import layers\n'
+        'from tensorflow.contrib.keras.layers import Dense\n'
+        'import tensorflow as tf\n'
+        'print(load_data is tf.keras.datasets.cifar10.load_data, Dense is tf.keras.layers.Dense is layers.Dense)\n'
+    )
+    status, stdout, stderr = programs.run('cifar10_run', str(tmp_path / 'program.py'))
+    assert stdout == 'True True\n', stderr
+
+
+def test_the_directory_of_the_program_as_a_package_that_others_have_too(tmp_path):
+    """Only a directory above that has the module is the package."""
+    program = 'from {0}.ops import number\nprint(number)\n'
+    for name, above in [('lib', {}), ('gan', {'gan/readme.py': ''})]:
+        files = {'new/program.py': program.format(name), 'new/ops.py': 'number = 7', **above}
+        for path, text in files.items():
+            (tmp_path / path).parent.mkdir(exist_ok=True)
+            (tmp_path / path).write_text(text)
+        status, stdout, stderr = programs.run('cifar10_run', str(tmp_path / 'new' / 'program.py'))
+        assert (status, stdout) == (0, '7\n'), stderr
+    (tmp_path / 'gan' / 'ops.py').write_text('number = 8')
+    status, _, stderr = programs.run('cifar10_run', str(tmp_path / 'new' / 'program.py'))
+    assert f'it is in {tmp_path}: set PYTHONPATH={tmp_path}' in stderr
+    status, stdout, stderr = programs.run(
+        'cifar10_run', str(tmp_path / 'new' / 'program.py'), PYTHONPATH=str(tmp_path)
+    )
+    assert stdout == '8\n', stderr
+
+
+@pytest.mark.parametrize(
+    'files, hint',
+    [
+        (
+            {'program.py': 'import layers.conv', 'layers.py': ''},
+            'layers.py is no package: rename it',
+        ),
+        (
+            {
+                'program.py': 'import mylib.sub.deep',
+                'mylib/__init__.py': '',
+                'mylib/sub/__init__.py': '',
+            },
+            'put this module into {directory}/mylib/sub',
+        ),
+        pytest.param(
+            {
+                'program.py': 'from tensorflow.examples.tutorials.mnist import input_data\ninput_data.nix'
+            },
+            'write `import input_data`, with the file that has it',
+            marks=pytest.mark.skipif(tensorflow.__version__ < '2', reason='1.15 has it'),
+        ),
+    ],
+)
+def test_where_a_module_belongs(tmp_path, files, hint):
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    _, _, stderr = programs.run('cifar10_run', str(tmp_path / 'program.py'))
+    assert hint.format(directory=tmp_path) in stderr.splitlines()[-1]

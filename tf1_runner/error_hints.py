@@ -1,0 +1,197 @@
+"""Hints for errors of TensorFlow 1 programs on today's Python or TensorFlow.
+
+A hint is one line with the file, the line number and the remedy.
+"""
+
+import difflib
+import importlib.util
+import linecache
+import os
+import re
+import shlex
+import sys
+import traceback
+
+from tensorflow.compat import v2 as tensorflow_2
+import tensorflow.compat.v1 as tf
+
+from cifar10 import errors
+from tf1_runner import contrib_slim, missing_names, remedies
+
+_PACKAGE_DIRS = tuple(  # of cifar10 and of this package
+    os.path.join(os.path.dirname(os.path.realpath(module.__file__)), '')
+    for module in (errors, missing_names)
+)
+_MISSING_NAME_PATTERNS = [  # of error messages
+    r"module '(?P<module>[\w.]+)' has no attribute '(?P<name>\w+)'",
+    r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'",
+    r"No module named '(?P<module>[\w.]+)\.(?P<name>\w+)",
+    r"No module named '(?P<module>)(?P<name>\w+)",
+    r'(?P<module>tf\.contrib[\w.]*)\.(?P<name>\w+) is not in',
+]
+_TENSORFLOW = re.compile(r'^tensorflow(_core)?(\._api\.v\d)?(\.compat\.v1)?(?=\.|$)')
+
+
+def find_hint(error, directory):
+    """Return the hint for a known error; None for any other.
+
+    Args:
+      error: an exception of a program in `directory`, or SyntaxError.
+      directory: an absolute path.
+    """
+    # linecache has the cells of a notebook.
+    if isinstance(error, SyntaxError) and (
+        os.path.exists(error.filename or '') or error.filename in linecache.cache
+    ):
+        remedy = find_syntax_remedy(error)
+        line = (error.text or '').strip()
+        return remedy and f'{error.filename}:{error.lineno}: {error.msg}: `{line}`; {remedy}'
+    entries = program_entries(error.__traceback__, directory)
+    frame = _frame(entries[-1]) if entries else None
+    place = f'{frame.filename}:{frame.lineno}: ' if frame else ''
+    if isinstance(error, errors.UserError):
+        return place + str(error)
+    remedy = find_remedy(error, entries, directory)
+    cause = re.split(r'\.? You can |\. Did you mean|\. `|\.$| \(', _one_line(error))[0]
+    return remedy and f'{place}{cause}; {remedy}'
+
+
+def program_entries(trace, directory):
+    """Return the entries of a traceback in the program, without packages in its directory.
+
+    The program is the module `__main__`, and the files in `directory`, an absolute path.
+    """
+    entries = []
+    while trace:
+        frame = _frame(trace)
+        is_main = trace.tb_frame.f_globals is vars(sys.modules['__main__'])
+        if frame.line and (is_main or is_beside(frame.filename, directory)):
+            entries.append(trace)
+        trace = trace.tb_next
+    return entries
+
+
+def is_beside(path, directory):
+    """Return True if a file is in the program's directory, and not in a package there."""
+    return os.path.realpath(path).startswith(os.path.join(directory, '')) and not is_package(path)
+
+
+def is_package(path):
+    """Return True if a file belongs to one of the two packages here, or to an installed one."""
+    path = os.path.realpath(path)
+    return path.startswith(_PACKAGE_DIRS) or re.search('(site|dist)-packages', path) is not None
+
+
+def _frame(entry):
+    return traceback.extract_tb(entry, limit=1)[0]
+
+
+def find_remedy(error, entries, directory):
+    """Return the remedy for a known error; None for any other.
+
+    Args:
+      error: an exception.
+      entries: list of the entries of its traceback in the program; see `program_entries`.
+      directory: that of the program, an absolute path.
+    """
+    # An OpError has none, because its message may contain the traceback of a tf.py_func.
+    if isinstance(error, tf.errors.OpError):
+        return None
+    frame = _frame(entries[-1]) if entries else None
+    text = _one_line(error)
+    line = f'{text} in {frame and frame.line}'
+    known = [remedy for pattern, remedy in remedies.REMEDIES if re.search(pattern, line)]
+    remedy = known[0] if known else _find_name_remedy(text, frame and frame.line, directory)
+    return _adapt_to_place(remedy, frame and frame.filename)
+
+
+def _adapt_to_place(remedy, path):
+    """Return the remedy for a line of a file, or of a cell, which 2to3 cannot read."""
+    is_cell = path and not os.path.exists(path)
+    return remedies.PYTHON_3_NOTEBOOK if remedy == remedies.PYTHON_3 and is_cell else remedy
+
+
+def _one_line(error):
+    return f'{type(error).__name__}: {" ".join(str(error).split())}'
+
+
+def _find_name_remedy(text, line, directory):
+    """Return the remedy for a missing module, or name of TensorFlow or the tutorial, or None."""
+    found = next(
+        filter(None, (re.search(pattern, text) for pattern in _MISSING_NAME_PATTERNS)), None
+    )
+    if not found:
+        return None
+    module, name = found.group('module', 'name')
+    owner = sys.modules.get(re.sub(r'^tf\b', 'tensorflow', module))
+    similar = difflib.get_close_matches(name, dir(owner), 1, 0.85)
+    question = f"did you mean '{similar[0]}'? " if similar else ''
+    path = f'{_TENSORFLOW.sub("tf", module)}.{name}'.lstrip('.')
+    is_new = tf.__version__ >= '2'
+    for pattern, sentence in missing_names.GONE:
+        gone = re.match(rf'(?:{pattern})\b', path)
+        if gone and (is_new or not path.startswith('tf.')):
+            return gone.expand(sentence)
+    if path.startswith('tf.') and name in dir(_find_in_version_2(path)):
+        return f'TensorFlow 2 has it: tf.compat.v2{path[len("tf") :]}'
+    if (getattr(owner, '__file__', None) or '').startswith(_PACKAGE_DIRS):
+        if owner.__name__ == 'tf1_runner.mnist':
+            return (
+                question + 'write `import input_data`, with the file that has it beside the program'
+            )
+        return question + "the tutorial's module has no such name: " + remedies.COPY
+    if contrib_slim.has(module, name) and not importlib.util.find_spec('tf_slim'):
+        return 'make it available: pip install tf_slim'
+    if is_new and re.match(r'tf\.contrib\b', path):
+        return f'{question}{missing_names.LAST}tf.contrib; docs/tf1.md has some remedies'
+    if path.startswith('tf.'):
+        return question + 'docs/tf1.md has remedies for removed names'
+    if 'No module named' in text or '(unknown location)' in text:
+        return _find_module_remedy(path, line or '', directory)
+    return None
+
+
+def _find_in_version_2(path):
+    """Return what has the last name of a dotted name `tf...` in tf.compat.v2; None for nothing."""
+    owner = tensorflow_2
+    for part in path.split('.')[1:-1]:
+        owner = getattr(owner, part, None)
+    return owner
+
+
+def _find_module_remedy(path, line, directory):
+    """Return the remedy for a missing module with a dotted name, in a line of the program."""
+    package, _, submodule = path.partition('.')
+    spec = importlib.util.find_spec(package) if submodule else None
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    if places and not is_package(places[0]):
+        return f'put this module into {os.path.join(places[0], *path.split(".")[1:-1])}'
+    if spec and spec.origin and is_beside(spec.origin, directory):
+        return f'{spec.origin} is no package: rename it, and put the package beside the program'
+    if spec and spec.origin:
+        return f'{package} has moved or removed this module: see its release notes'
+    if package in missing_names.PACKAGES:
+        return 'pip install ' + missing_names.PACKAGES[package]
+    wanted = re.search(rf'\b{package}(\.\w+)*', line)
+    above = missing_names.find_above(directory, wanted[0] if wanted else package)
+    if above:
+        return f'it is in {above}: set PYTHONPATH={shlex.quote(above)}'
+    return 'put this module beside the program, or install its package with pip'
+
+
+def find_syntax_remedy(error):
+    """Return the remedy for Python 2 or a wrong encoding; None for any other syntax error."""
+    without_strings = re.sub(r'(["\'])(?:\\.|(?!\1).)*\1|#.*', "''", (error.text or '').strip())
+    if re.search("UTF-8|(?<!unicodeescape' )codec can't decode", error.msg):
+        return 'save the file as UTF-8, or name its encoding in the first line'
+    if isinstance(error, TabError):
+        return 'in Python 2, a tab was 8 spaces: replace each one (expand -t 8)'
+    if without_strings.startswith(('%', '!')):
+        return remedies.NOTEBOOK
+    if re.search('unterminated|EOL while scanning', error.msg):
+        return None
+    if re.search('Missing parentheses', error.msg) or re.search(
+        remedies.PYTHON_2_SYNTAX, without_strings
+    ):
+        return _adapt_to_place(remedies.PYTHON_3, error.filename)
+    return None
