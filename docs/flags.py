@@ -30,9 +30,7 @@ SCRIPTS = {  # script: page about it
     'cifar10_predict': 'use_the_model',
     'cifar10_export': 'use_the_model',
     'cifar10_dataset': 'own_images',
-    'cifar10_results': 'results',
     'cifar10_benchmark': 'results',
-    'cifar10_classic': 'books',
     'cifar10_run': 'books',
 }
 _LARGEST_SHOWN = 100  # upper bound of an integer
@@ -58,7 +56,6 @@ def page():
     training = _defined(training_flags.define)
     groups = {
         'Data set': _defined(data_flags.define),
-        'Run': _defined(training_flags.define_run),
         'Training': training,
         'Hyperparameters': _defined(training_flags.define_hparams),
         'Devices': _defined(
@@ -67,7 +64,7 @@ def page():
         'Threads': _defined(training_flags.define_threads),
         'Checkpoint': _defined(data_flags.define_checkpoint),
     }
-    for title in ('Data set', 'Run', 'Hyperparameters', 'Threads'):
+    for title in ('Data set', 'Hyperparameters', 'Threads'):
         for name in groups[title]:
             del training[name]
     parts = [_INTRODUCTION]

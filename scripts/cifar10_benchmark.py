@@ -2,13 +2,13 @@
 """Measures the training speed of this machine.
 
 Each measurement runs in a new process, after a warm-up. Tables show the median (least to
-greatest). --baseline also measures the reference, which has the tutorial's operations.
+greatest). --baseline also measures the reference, which has the tutorial's operations; not with
+train.
 
   cifar10_benchmark.py input    the input pipeline alone
   cifar10_benchmark.py step     the training step on a batch in memory
   cifar10_benchmark.py train    the training script, with summaries and checkpoints
   cifar10_benchmark.py profile  the most expensive operations of a step, and a Chrome trace
-  cifar10_benchmark.py check    is each operation right on this machine? Compares it with NumPy
 """
 
 import os
@@ -31,7 +31,9 @@ def define_flags():
     training_flags.define_hparam('compute_dtype')
     training_flags.define_num_gpus()
     training_flags.define_threads()
-    flags.DEFINE_boolean('baseline', False, 'Also measure the reference, alternately.')
+    flags.DEFINE_boolean(
+        'baseline', False, 'input, step, profile: also measure the reference, alternately.'
+    )
     data_flags.define_integer('rounds', 5, 'Number of measurements.', 1, 1000)
     data_flags.define_integer(
         'warmup_steps', 0, 'Steps of the warm-up; 0: depends on the subcommand.', 0, 10**6
@@ -43,16 +45,12 @@ def define_flags():
     )
 
 
-SUBCOMMANDS = 'input', 'step', 'train', 'profile', 'check'
-CHECK_FLAGS = 'batch_size', 'intra_op_threads', 'inter_op_threads'
+SUBCOMMANDS = 'input', 'step', 'train', 'profile'
 ARGUMENTS = program.start(__name__, define_flags, arguments=dict.fromkeys(SUBCOMMANDS, ()))
 
 import dataclasses
 
-import tensorflow.compat.v1 as tf
-
-from cifar10 import training
-from cifar10.benchmark import machine_check, subcommands
+from cifar10.benchmark import subcommands
 from cifar10.benchmark.measurements import BASELINE, OURS, StepCounts
 from cifar10.benchmark.subcommands import BenchmarkSettings
 from cifar10.cli import training_job
@@ -86,8 +84,8 @@ def check_flags(subcommand):
     """Check that each flag has an effect on the subcommand, and that its files are writable."""
 
     def has_effect(name):
-        if subcommand == 'check':
-            return name in CHECK_FLAGS
+        if name == 'baseline':
+            return subcommand != 'train'
         return subcommand == 'profile' or name != 'trace_file'
 
     for flag in FLAGS.get_key_flags_for_module(sys.argv[0]):
@@ -99,21 +97,9 @@ def check_flags(subcommand):
         files.check_writable(FLAGS.trace_file)
 
 
-def check():
-    """Compare the operations of the trainers with NumPy."""
-    threads = training.requested_threads(training_flags.settings_from_flags())
-    num_gpus = len(tf.config.experimental.list_physical_devices('GPU'))
-    print(program.versions())
-    with signals.RaiseOnSignal():
-        machine_check.run(machine_check.make_plans(FLAGS.batch_size, threads, num_gpus))
-
-
 def main(subcommand):
     """Run a subcommand; print and write its results."""
     check_flags(subcommand)
-    if subcommand == 'check':
-        check()
-        return
     settings = BenchmarkSettings(
         job_from_flags(subcommand),
         StepCounts(FLAGS.warmup_steps, FLAGS.steps),

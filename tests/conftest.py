@@ -37,6 +37,9 @@ def pytest_configure(config):
     config.addinivalue_line(
         'markers', 'gpu: need a GPU; run by -m gpu, in a process without other tests'
     )
+    config.addinivalue_line(
+        'markers', 'machine: compare this machine with NumPy; -m machine includes its GPUs'
+    )
 
 
 def pytest_collection_modifyitems(config, items):
@@ -48,13 +51,17 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope='session', autouse=True)
 def original_environment(request):
-    """Hide the GPUs, unless all tests are for GPUs; return the environment that shows them.
+    """Hide the GPUs, unless all tests are marked `gpu` or `machine`; return the environment that
+    shows them.
 
     TensorFlow looks for them once per process, at the first session. Child processes inherit the
     variable. The workers of xdist do not: the process that starts them runs no fixture.
     """
     original = dict(os.environ)
-    if not all(item.get_closest_marker('gpu') for item in request.session.items):
+    if not all(
+        item.get_closest_marker('gpu') or item.get_closest_marker('machine')
+        for item in request.session.items
+    ):
         os.environ['CUDA_VISIBLE_DEVICES'] = '-1'
     return original
 

@@ -55,7 +55,7 @@ def _train(script, data_dir, directory, *flags):
     """Train 100 steps, and evaluate; return stdout."""
     flags = ['--recipe=fast', '--max_steps=100', '--seed=1', '--profile_step=3', *flags]
     status, stdout, stderr = programs.call(
-        script, *faults.reference_job(data_dir, directory, *flags)
+        script, *faults.evaluated_job(data_dir, directory, *flags)
     )
     assert status == 0, stderr
     return stdout

@@ -1,6 +1,6 @@
 """Operations and networks at the sizes that the program chooses on 1 to 64 cores, against NumPy.
 
-tests/benchmark/test_numpy_network.py compares the formulations in NumPy with TensorFlow in float64.
+tests/machine/test_numpy_network.py compares the formulations in NumPy with TensorFlow in float64.
 """
 
 import dataclasses
@@ -11,12 +11,12 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, model, multi_gpu, optimizer
-from cifar10.benchmark import comparisons, numpy_network, step_comparisons
-from cifar10.benchmark.comparisons import OPERATIONS, Plan
 from cifar10.config import CLASSIC
 from cifar10.system import machine
 from cifar10.system.machine import Threads
 from tests.helpers import oracle
+from tests.machine import comparisons, numpy_network
+from tests.machine.comparisons import OPERATIONS, Plan
 
 BATCH_SIZES = [1, 2, 4, 8, 10, 16, 32, 50, 64, 100, 128, 200, 256, 500, 512]
 # (batch size, number of sub-batches) of trainers with 1 to 8 towers
@@ -60,7 +60,7 @@ def test_the_sizes():
 
 @pytest.mark.parametrize('num_images', _with_long(ALL_SIZES, DEFAULT_SIZES.__contains__))
 def test_operations_on_sub_batches(num_images):
-    plan = Plan([['/cpu:0']], Threads(1, 2), num_images, [1])
+    plan = Plan([['/cpu:0']], Threads(1, 2), [1], num_images)
     found = [
         comparison
         for operation in OPERATIONS
@@ -73,7 +73,7 @@ def test_operations_on_sub_batches(num_images):
 
 @pytest.mark.parametrize('num_images', [1, 10, 128, 512])
 def test_fully_connected_layers(num_images):
-    plan = Plan([['/cpu:0']], Threads(1, 2), num_images, [1])
+    plan = Plan([['/cpu:0']], Threads(1, 2), [1], num_images)
     found = [
         comparison
         for operation in OPERATIONS
@@ -90,7 +90,7 @@ def _batch_and_gradients(batch_size):
     rng = np.random.RandomState(batch_size)
     images = rng.normal(size=[batch_size, 24, 24, 3]).astype(np.float32)
     labels = rng.randint(0, 10, batch_size)
-    values = step_comparisons.initial_values(rng)
+    values = comparisons.initial_values(rng)
     exact = {name: value.astype(np.float64) for name, value in values.items()}
     gradients = numpy_network.loss_gradients(images.astype(float), labels, exact, CLASSIC)
     return images, labels, values, gradients
@@ -151,7 +151,7 @@ def test_predictions_for_any_number_of_images(monkeypatch, cores):
     given = tf.placeholder(tf.uint8, [None, 3, 32, 32])
     monkeypatch.setattr(machine, 'num_cores', lambda: cores)
     output = tf.nn.log_softmax(model.inference(distortions.crop(given)))
-    values = step_comparisons.initial_values(rng)
+    values = comparisons.initial_values(rng)
     with tf.Session(config=machine.session_config(['/cpu:0'], Threads(1, 2))) as session:
         for variable in tf.trainable_variables():
             variable.load(values[variable.op.name], session)

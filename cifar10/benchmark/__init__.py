@@ -1,1 +1,1 @@
-"""The benchmark, its baseline (the reference), and the check of this machine against NumPy."""
+"""The benchmark, and its baseline (the reference)."""

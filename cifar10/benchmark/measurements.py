@@ -5,17 +5,44 @@ import contextlib
 import re
 import statistics
 import time
-from typing import NamedTuple
+from typing import NamedTuple, Sequence, Tuple
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import hooks, input as input_lib, multi_gpu, optimizer, placement
-from cifar10.benchmark import comparisons, reference
+from cifar10.benchmark import reference
+from cifar10.config import NUM_CLASSES
+from cifar10.model import CONV1_FILTERS, CONV2_FILTERS
 from cifar10.system import machine
 
 OURS, BASELINE = 'ours', 'reference'  # formulations
 SUM = 'sum of all operations'  # more than the time of a step: operations run in parallel
+
+
+class Operation(NamedTuple):
+    """Convolution or matrix product of a layer."""
+
+    name: str
+    shapes: Sequence[Tuple[int, ...]]  # of the input, without the images, and of the weights
+    gradients: Sequence[str]  # names; '' for a gradient that the program does not compute
+
+
+OPERATIONS = [
+    Operation('conv1', [(24, 24, 3), (5, 5, 3, CONV1_FILTERS)], ['', 'weights']),
+    Operation(
+        'conv2',
+        [(12, 12, CONV1_FILTERS), (5, 5, CONV1_FILTERS, CONV2_FILTERS)],
+        ['input', 'weights'],
+    ),
+] + [
+    Operation(name, [(rows,), (rows, columns)], ['input', 'weights'])
+    for name, rows, columns in [
+        ('local3', 6 * 6 * CONV2_FILTERS, 384),
+        ('local4', 384, 192),
+        ('softmax_linear', 192, NUM_CLASSES),
+    ]
+]
 
 
 class StepCounts(NamedTuple):
@@ -78,7 +105,7 @@ def input_metrics(formulation, job, steps):
 def training_step(formulation, job, batches):
     """Build towers and update as the training script of the formulation; return the train op."""
     if formulation == BASELINE:
-        return reference.training_step(job, batches)[0]
+        return reference.training_step(job, batches)
     global_step = tf.train.get_or_create_global_step()
     learning_rate = optimizer.learning_rate(global_step, job.run_length, job.hparams)
     opt = optimizer.create(learning_rate, job.hparams)
@@ -167,11 +194,10 @@ def step_flops(batch_size):
     with the padding count, although kernels may skip them.
     """
     flops = 0
-    for operation in comparisons.OPERATIONS:
-        (*positions, _), *weights = operation.shapes
-        if weights:
-            num_products = 1 + sum(map(bool, operation.gradients))
-            flops += 2 * batch_size * num_products * int(np.prod([*positions, *weights[0]]))
+    for operation in OPERATIONS:
+        (*positions, _), weights = operation.shapes
+        num_products = 1 + sum(map(bool, operation.gradients))
+        flops += 2 * batch_size * num_products * int(np.prod([*positions, *weights]))
     return flops
 
 

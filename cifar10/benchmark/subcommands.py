@@ -52,14 +52,13 @@ def measure_step(formulation, settings):
     return _with_utilization(metrics, settings.job)
 
 
-def measure_train(formulation, settings):
+def measure_train(_, settings):
     """Measure the whole training script, by the times of its log lines."""
     job, steps = settings.job, settings.steps_or_default(100, 500)
-    script = 'cifar10_multi_gpu_train.py' if formulation == OURS else 'cifar10_classic.py'
     with tempfile.TemporaryDirectory() as train_dir:
         command = [
             sys.executable,
-            os.path.join(settings.scripts_dir, script),
+            os.path.join(settings.scripts_dir, 'cifar10_multi_gpu_train.py'),
             '--data_dir=' + job.dataset.directory,
             '--train_dir=' + train_dir,
             f'--num_gpus={len(job.devices)}',
@@ -68,14 +67,11 @@ def measure_train(formulation, settings):
             f'--log_frequency={math.gcd(10, math.gcd(*steps))}',
             '--save_summaries_steps=100',
             f'--save_checkpoint_steps={min(1000, steps.measured)}',
+            f'--compute_dtype={job.hparams.compute_dtype}',
+            f'--intra_op_threads={job.settings.intra_op_threads}',
+            f'--inter_op_threads={job.settings.inter_op_threads}',
+            '--eval_every=0',
         ]
-        if formulation == OURS:
-            command += [
-                f'--compute_dtype={job.hparams.compute_dtype}',
-                f'--intra_op_threads={job.settings.intra_op_threads}',
-                f'--inter_op_threads={job.settings.inter_op_threads}',
-                '--eval_every=0',
-            ]
         times, peak_mb = processes.run_trainer(command, sum(steps))
     # The line of the first update is that of step 0.
     start = times[steps.warmup if steps.warmup > 1 else 0]

@@ -17,7 +17,6 @@ MAX_DEVICES = 64
 _LARGEST_FINITE = 1e9  # prevents overflow
 _HPARAMS = {name: field for name, field in HPARAMS.items() if field.metadata['help']}
 _SETTINGS = {field.name: field for field in dataclasses.fields(RunSettings) if field.metadata}
-_BASIC_SETTINGS = ['max_steps', 'log_frequency', 'save_summaries_steps', 'save_checkpoint_steps']
 _THREADS = ['intra_op_threads', 'inter_op_threads']
 
 
@@ -37,7 +36,12 @@ def define_towers():
 def define():
     """Define the flags that all trainers have."""
     data_flags.define()
-    define_run()
+    data_flags.define_directory(
+        'train_dir',
+        '/tmp/cifar10_train',
+        'Directory of checkpoints and summaries; an existing run is resumed.',
+        directories.check_checkpoint_dir,
+    )
     define_hparams()
     define_threads()
     data_flags.define_directory(
@@ -53,18 +57,6 @@ def define():
     for name in _SETTINGS:
         if name not in FLAGS:
             _define_setting(name)
-
-
-def define_run():
-    """Define --train_dir and the settings that cifar10_classic.py has, too."""
-    data_flags.define_directory(
-        'train_dir',
-        '/tmp/cifar10_train',
-        'Directory of checkpoints and summaries; an existing run is resumed.',
-        directories.check_checkpoint_dir,
-    )
-    for name in _BASIC_SETTINGS:
-        _define_setting(name)
 
 
 def define_threads():
@@ -177,14 +169,9 @@ def define_variable_strategy(default=None):
     )
 
 
-def check_run():
-    """Raise UserError if --train_dir and --data_dir are the same directory."""
-    data_flags.check_directories_differ('train_dir', 'data_dir')
-
-
 def check():
     """Raise UserError if flags of `define` contradict each other or have no effect."""
-    check_run()
+    data_flags.check_directories_differ('train_dir', 'data_dir')
     if FLAGS.init_checkpoint:
         data_flags.check_directories_differ('train_dir', 'init_checkpoint')
     hparams_from_flags()

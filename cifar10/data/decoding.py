@@ -6,7 +6,6 @@ from typing import NamedTuple, Sequence, Tuple
 import warnings
 
 import numpy as np
-import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
 from cifar10.config import DEPTH, HEIGHT, WIDTH
@@ -86,66 +85,3 @@ def _decode(file):
         image = Image.alpha_composite(Image.new('RGBA', image.size, 'white'), image)
     image = ImageOps.fit(image.convert('RGB'), (WIDTH, HEIGHT), Image.BILINEAR)
     return np.asarray(image).transpose(2, 0, 1)
-
-
-def decode_and_resize(contents):
-    """Decode the contents of files, string [n], to images, uint8 [n, 3, 32, 32].
-
-    PNG images with an alpha channel are blended with white. The op raises tf.errors.OpError if a
-    file is damaged or of another type. Exported models use the same graph and get the same pixels.
-    """
-    with tf.device('/cpu:0'):
-        return tf.map_fn(_decode_and_resize_one, contents, tf.uint8)
-
-
-def _decode_and_resize_one(content):
-    return center_crop_and_resize(_decode_image(content)[None])[0]
-
-
-def _decode_image(content):
-    """Decode the content of a file, a scalar, to uint8 [height, width, 1 or 3]."""
-    image = tf.io.decode_image(content, expand_animations=False)
-    has_alpha = tf.equal(tf.shape(image)[2] % 2, 0)  # 2 or 4 channels
-    return tf.cond(has_alpha, lambda: _blend_on_white(image), lambda: image)
-
-
-def _blend_on_white(image):
-    """Blend an image with white by its alpha channel."""
-    image = tf.cast(image, tf.float32)
-    alpha = image[:, :, -1:] / 255
-    return tf.cast(tf.round(255 + (image[:, :, :-1] - 255) * alpha), tf.uint8)
-
-
-def center_crop_and_resize(images):
-    """Scale the largest central squares of images to 32 x 32, with an antialiasing triangle filter.
-
-    Args:
-      images: uint8 [n, height, width, 1 or 3].
-
-    Returns:
-      uint8 [n, 3, 32, 32].
-    """
-    height_and_width = tf.shape(images)[1:3]
-    is_small = tf.reduce_all(tf.equal(height_and_width, [HEIGHT, WIDTH]))
-    small = tf.cond(
-        is_small,
-        lambda: images,
-        lambda: _scale_and_center_crop(images, tf.cast(height_and_width, tf.float32)),
-    )
-    small.set_shape([None, HEIGHT, WIDTH, None])
-    # Convert one channel to three after scaling, when the image is small.
-    return tf.transpose(small + tf.zeros([DEPTH], tf.uint8), [0, 3, 1, 2])
-
-
-def _scale_and_center_crop(images, height_and_width):
-    """Scale images to a short side of 32 pixels, and crop their centers."""
-    scale = HEIGHT / tf.reduce_min(height_and_width)
-    scaled = tf.raw_ops.ScaleAndTranslate(
-        images=images,
-        size=[HEIGHT, WIDTH],
-        scale=tf.stack([scale, scale]),
-        translation=(HEIGHT - height_and_width * scale) / 2,
-        kernel_type='triangle',
-        antialias=True,
-    )
-    return tf.cast(tf.round(tf.clip_by_value(scaled, 0, 255)), tf.uint8)

@@ -12,7 +12,6 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import cpu_kernels, distortions, errors, model
 from cifar10.config import CLASSIC, DEPTH, HEIGHT, WIDTH
-from cifar10.data import decoding
 from cifar10.errors import UserError
 from cifar10.system import directories, files
 
@@ -32,10 +31,8 @@ def write(trained_model, export_dir, progress):
     """Write a SavedModel to EXPORT_DIR/VERSION atomically.
 
     Signatures and inputs:
-      predict_images, serving_default: `images`, float32 [n, height, width, 3], 0 to 255.
-      predict_images_uint8: `images`, uint8 [n, height, width, 3].
-      predict_bytes: `contents`, string [n], of JPEG, PNG, GIF or BMP files. The orientation is
-        ignored.
+      predict_images, serving_default: `images`, float32 [n, 32, 32, 3], 0 to 255.
+      predict_images_uint8: `images`, uint8 [n, 32, 32, 3].
     Outputs: most probable class (`classes`, int64 [n]), its name (`names`, string [n]) and
     `probabilities`, float32 [n, classes].
 
@@ -89,41 +86,33 @@ def _save(trained_model, directory):
 
 def _build_signatures(class_names):
     """Build the graph; return a dict from names to signatures."""
-    size = [None, None, None, DEPTH]
+    size = [None, HEIGHT, WIDTH, DEPTH]
     images = tf.placeholder(tf.float32, size, 'images')
     uint8_images = tf.placeholder(tf.uint8, size, 'uint8_images')
-    contents = tf.placeholder(tf.string, [None], 'contents')
-    rounded = tf.cast(tf.round(tf.clip_by_value(images, 0, 255)), tf.uint8)
-    images_signature = _build_signature(
-        {'images': images}, decoding.center_crop_and_resize(rounded), class_names
-    )
+    rounded = tf.round(tf.clip_by_value(images, 0, 255))
+    images_signature = _build_signature(images, rounded, class_names)
     return {
         'serving_default': images_signature,
         'predict_images': images_signature,
-        UINT8_SIGNATURE: _build_signature(
-            {'images': uint8_images}, decoding.center_crop_and_resize(uint8_images), class_names
-        ),
-        'predict_bytes': _build_signature(
-            {'contents': contents}, decoding.decode_and_resize(contents), class_names
-        ),
+        UINT8_SIGNATURE: _build_signature(uint8_images, uint8_images, class_names),
     }
 
 
-def _build_signature(inputs, resized_images, class_names):
-    padded = cpu_kernels.pad_batch(resized_images, 1)
-    probabilities = _standard_probabilities(padded, len(class_names))[: tf.shape(resized_images)[0]]
+def _build_signature(images, pixels, class_names):
+    padded = cpu_kernels.pad_batch(pixels, 1)
+    probabilities = _standard_probabilities(padded, len(class_names))[: tf.shape(images)[0]]
     classes = tf.argmax(probabilities, 1)
     outputs = {
         'classes': classes,
         'names': tf.gather(tf.constant(class_names), classes),
         'probabilities': probabilities,
     }
-    return tf.saved_model.predict_signature_def(inputs, outputs)
+    return tf.saved_model.predict_signature_def({'images': images}, outputs)
 
 
-def _standard_probabilities(resized_images, num_classes):
-    """Build the probabilities, float32 [n, classes], of images [n, 3, 32, 32], 0 to 255."""
-    crops = distortions.crop(resized_images)
+def _standard_probabilities(images, num_classes):
+    """Build the probabilities, float32 [n, classes], of images [n, 32, 32, 3], 0 to 255."""
+    crops = distortions.crop(tf.transpose(images, [0, 3, 1, 2]))
     # A model that is not tuned suits any machine.
     return tf.nn.softmax(model.inference(crops, num_classes, INFERENCE_HPARAMS, is_tuned=False))
 
@@ -148,9 +137,7 @@ def convert_to_tflite(trained_model):
     with tf.Graph().as_default(), tf.Session() as session:
         images = tf.placeholder(tf.float32, [None, HEIGHT, WIDTH, DEPTH], 'images')
         with trained_model.constants_scope():
-            probabilities = _standard_probabilities(
-                tf.transpose(images, [0, 3, 1, 2]), len(trained_model.class_names)
-            )
+            probabilities = _standard_probabilities(images, len(trained_model.class_names))
         return tf.lite.TFLiteConverter.from_session(
             session, [images], [tf.identity(probabilities, 'probabilities')]
         ).convert()

@@ -14,7 +14,6 @@ from tests.helpers import programs
 FILES = {
     'json_file',
     'trace_file',
-    'plot_file',
     'predictions_file',
     'tflite_file',
 }
@@ -37,10 +36,8 @@ def script(request, monkeypatch):
 
 
 def _parse(**given):
-    """Parses flags; adds the required --runs."""
-    needed = {'runs': 'a:b:c'} if 'runs' in flags.FLAGS else {}
     flags.FLAGS.unparse_flags()
-    flags.FLAGS(['script'] + [f'--{name}={value}' for name, value in dict(needed, **given).items()])
+    flags.FLAGS(['script'] + [f'--{name}={value}' for name, value in given.items()])
 
 
 def _refused(name, value):
@@ -109,15 +106,6 @@ def test_every_place_may_begin_with_the_home_directory(script, tmp_path, monkeyp
             for flagged in ({name: given}, {'flagfile': tmp_path / 'flags'}):
                 _parse(**flagged)
                 assert flags.FLAGS[name].value == expected, name
-
-
-def test_the_home_directory_in_a_list_of_runs(tmp_path, monkeypatch):
-    monkeypatch.setenv('HOME', str(tmp_path))
-    parse_runs = runpy.run_path(programs.path('cifar10_results'))['parse_runs']
-    assert parse_runs(['~:a~:~/b', 'c:~/d:~nobody-here']) == [
-        ['~', 'a~', f'{tmp_path}/b'],
-        ['c', f'{tmp_path}/d', '~nobody-here'],
-    ]
 
 
 def test_a_working_directory_that_has_been_removed(tmp_path, monkeypatch):

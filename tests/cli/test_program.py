@@ -62,7 +62,6 @@ MISTAKES = [
         1,
         '--train_dir={tmp}/damaged/ is also the directory of --data_dir: give two directories',
     ),
-    ('cifar10_classic --data_dir={tmp} --train_dir={tmp}', 1, '.* of --data_dir: .*'),
     ('cifar10_eval --checkpoint_dir={tmp} --eval_dir={tmp}/', 1, '.* of --checkpoint_dir: .*'),
     ('cifar10_eval --checkpoint={tmp}/x --eval_dir={tmp}', 1, '.* of --checkpoint: .*'),
     ('cifar10_eval --data_dir={data} --eval_dir={data}', 1, '.* of --data_dir: .*'),
@@ -190,7 +189,6 @@ def test_the_versions(monkeypatch):
         ('cifar10_dataset convert images out', '-1'),
         ('cifar10_predict --checkpoint_dir={runs}/classic x.png', '-1'),
         ('cifar10_export --checkpoint_dir={runs}/classic', '-1'),
-        ('cifar10_results --runs=a:b:c', '-1'),
         ('cifar10_eval --dataset=synthetic --checkpoint_dir={runs}/classic --run_once', '-1'),
         (
             'cifar10_eval --dataset=synthetic --checkpoint_dir={runs}/classic --run_once --use_gpu',

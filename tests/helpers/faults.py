@@ -17,11 +17,11 @@ _OWN_MOUNTS = ['unshare', '--mount'] + (
 
 def job(data_dir, train_dir, *more):
     """Return the arguments of a quick training run without evaluation; `more` come last."""
-    return reference_job(data_dir, train_dir, '--eval_every=0', *more)
+    return evaluated_job(data_dir, train_dir, '--eval_every=0', *more)
 
 
-def reference_job(data_dir, train_dir, *more):
-    """Return the same for the reference, which evaluates nothing."""
+def evaluated_job(data_dir, train_dir, *more):
+    """Return the same for a run that ends with an evaluation."""
     return [
         '--dataset=synthetic',
         f'--data_dir={data_dir}',

@@ -49,7 +49,7 @@ def _conv_same(x, weights):
     )
 
 
-def _max_pool(x):
+def max_pool(x):
     """Pool 3 x 3 with stride 2 and SAME padding, which pads even sizes only at the end."""
     padded = np.pad(x, [(0, 0), (0, 1), (0, 1), (0, 0)], constant_values=-np.inf)
     height, width = x.shape[1:3]
@@ -76,8 +76,8 @@ def logits(images, variables, rounded=lambda x: x):
         weights, biases = layer(name)
         return rounded(_conv_same(rounded(x), rounded(weights))) + biases
 
-    x = lrn(_max_pool(relu(convolution('conv1', images.astype(np.float64)))))
-    x = _max_pool(lrn(relu(convolution('conv2', x))))
+    x = lrn(max_pool(relu(convolution('conv1', images.astype(np.float64)))))
+    x = max_pool(lrn(relu(convolution('conv2', x))))
     x = x.reshape(len(x), -1)
     for name in ('local3', 'local4'):
         weights, biases = layer(name)

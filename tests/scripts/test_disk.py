@@ -13,7 +13,6 @@ pytestmark = [pytest.mark.slow, faults.needs_mounts]
 
 SCRIPTS = [
     'cifar10_train',
-    'cifar10_classic',
     'cifar10_eval',
     'cifar10_dataset',
 ]
@@ -26,8 +25,7 @@ def _command(script, data_dir, directory):
     elif script == 'cifar10_dataset':
         args = ['synthetic', f'--data_dir={directory / "out"}']
     else:
-        job = faults.reference_job if script == 'cifar10_classic' else faults.job
-        args = job(data_dir, directory / 'out', '--max_steps=2')
+        args = faults.job(data_dir, directory / 'out', '--max_steps=2')
     return [script] + args
 
 

@@ -181,7 +181,7 @@ def _assert_own_batches(graph):
 
 @pytest.mark.parametrize(
     'script',
-    ['cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_distributed_train', 'cifar10_classic'],
+    ['cifar10_train', 'cifar10_multi_gpu_train', 'cifar10_distributed_train'],
 )
 def test_a_batch_that_is_too_large(tmp_path, data_dir, script):
     """Its queue would take minutes to fill. Nothing is written."""

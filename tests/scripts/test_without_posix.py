@@ -26,11 +26,11 @@ def test_scripts_work(tmp_path, data_dir):
     checkpoints.save(tmp_path, 1)
     (tmp_path / 'program.py').write_text('import cifar10\nassert cifar10.NUM_CLASSES == 10\n')
     commands = [
-        ['cifar10_train', *faults.reference_job(data_dir, tmp_path / 'run', '--max_steps=1')],
+        ['cifar10_train', *faults.evaluated_job(data_dir, tmp_path / 'run', '--max_steps=1')],
         ['cifar10_export', f'--checkpoint_dir={tmp_path}', f'--export_dir={tmp_path}/exported'],
         ['cifar10_dataset', 'info', f'--data_dir={data_dir}'],
         ['cifar10_launch', '--help'],
-        ['cifar10_benchmark', 'check', '--baseline'],
+        ['cifar10_benchmark', 'train', '--baseline'],
         ['cifar10_run', f'{tmp_path}/program.py'],
     ]
     results = programs.call_in_one_process(commands, preamble=_PREAMBLE)
@@ -42,7 +42,7 @@ def test_scripts_work(tmp_path, data_dir):
             'Exported ',
             '300 training and 50 test examples of ',
             '--num_ps: ',
-            '--baseline has no effect on check',
+            '--baseline has no effect on train',
             '',
         ],
     ):

