@@ -8,7 +8,6 @@ import importlib
 import importlib.abc
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, spec_from_file_location, spec_from_loader
-import inspect
 import os
 import re
 import sys
@@ -18,12 +17,7 @@ import tensorflow.compat.v1 as tf
 import cifar10
 from cifar10 import errors, tutorial
 from cifar10.tutorial import cifar10_input  # noqa: F401 (likewise)
-from tf1_runner import (  # noqa: F401 (before 'cifar10' is removed)
-    missing_names,
-    mnist,
-    mnist_network,
-    scipy_misc,
-)
+from tf1_runner import mnist, remedies, scipy_misc  # noqa: F401 (before 'cifar10' is removed)
 
 _TUTORIAL_MODULES = ['cifar10', 'cifar10_input']
 _PACKAGES = [  # of the tutorial's modules, over the years
@@ -36,20 +30,13 @@ _PACKAGES = [  # of the tutorial's modules, over the years
 _ALIASES = {  # name in a program -> module
     **{f'{package}.{name}': name for package in _PACKAGES for name in _TUTORIAL_MODULES},
     'cifar10_input': 'cifar10.tutorial.cifar10_input',
-    'input_data': 'tf1_runner.mnist',  # as the tutorial of 2015 imports it
     'tensorflow.examples.tutorials.mnist.input_data': 'tf1_runner.mnist',
-    'tensorflow.examples.tutorials.mnist.mnist': 'tf1_runner.mnist_network',
 }
 
 # Modules of tf.contrib.keras are also modules of tf.keras; the last group is the rest of the name.
 _CONTRIB_KERAS = re.compile(
     r'tensorflow\.contrib\.keras(?:\.(?:api|python)(?:\.keras)?)?((?:\.\w+)*)'
 )
-# Module -> function of the imported module that returns pairs of a name and its value.
-_OLD_NAMES = {
-    'PIL.Image': lambda module: [('ANTIALIAS', module.LANCZOS)],
-    'scipy.misc': lambda module: inspect.getmembers(scipy_misc, inspect.isfunction),
-}
 
 
 def install(program_path, package_modules, option):
@@ -80,8 +67,6 @@ def install(program_path, package_modules, option):
         )
         remedy = f"if {' or '.join(copies)} is the cause: {option} uses this package's modules"
     sys.meta_path.append(_DirectoryFinder(directory))
-    for name in set(_OLD_NAMES) & set(sys.modules):  # TensorFlow imports Pillow.
-        _add_old_names(sys.modules[name])
     # The next imports of these names find the modules of the program or of the tutorial.
     del sys.modules['cifar10']
     sys.meta_path.insert(0, _Finder(directory, package_modules))
@@ -100,7 +85,7 @@ def _is_involved(places, trace):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finder of the tutorial's modules, of gym, and of those in _ALIASES and _OLD_NAMES."""
+    """Finder of the tutorial's modules, of gym and scipy.misc, and of those in _ALIASES."""
 
     def __init__(self, directory, package_modules):
         self._directory = directory  # of the program
@@ -113,8 +98,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         keras = _CONTRIB_KERAS.fullmatch(fullname)
         if keras and tf.__version__ >= '2':
             return self._second_name(fullname, 'tensorflow.keras' + keras.group(1))
-        if fullname in _OLD_NAMES:
-            return _find_with_old_names(fullname, path)
+        if fullname == 'scipy.misc':
+            return _find_scipy_misc(path)
         if fullname.partition('.')[0] == 'gym' and find_spec('gymnasium'):
             return self._find_gym(fullname, path)
         if self._directory in (path or ()) and fullname.rpartition('.')[2] in _TUTORIAL_MODULES:
@@ -201,7 +186,7 @@ def _find_program_package(directory, name):
     Return None for a package that is elsewhere, or if no file in the directory imports only modules
     of the directory from it.
     """
-    if name in missing_names.PACKAGES:
+    if name in remedies.PACKAGES:
         return None
     imports = re.compile(
         rf'(?m)^\s*(?:from {name} import\s*(\([\w,\s]*|[\w, ]*)|(?:from|import) {name}\.(\w+))'
@@ -214,7 +199,7 @@ def _find_program_package(directory, name):
         modules = re.findall(r'(?:^|[,(])\s*(\w+)', found)  # without `as` and what follows
         is_here = modules and all(PathFinder.find_spec(module, [directory]) for module in modules)
         if is_here and not any(
-            missing_names.find_above(directory, f'{name}.{module}') for module in modules
+            remedies.find_above(directory, f'{name}.{module}') for module in modules
         ):
             spec = ModuleSpec(name, None, is_package=True)
             spec.submodule_search_locations.append(directory)
@@ -230,29 +215,17 @@ def _path_in_package(name):
     return os.path.join(os.path.dirname(__file__), name)
 
 
-def _find_with_old_names(fullname, path):
-    """Return the spec of a package's own module with names of _OLD_NAMES added, or None.
-
-    Args:
-      fullname: the name of the module.
-      path: list of the directories of the package.
-    """
-    spec = PathFinder.find_spec(fullname, path)
-    if spec is None and fullname == 'scipy.misc':  # SciPy 2
-        return spec_from_file_location(fullname, _path_in_package('scipy_misc.py'))
-    if spec is None:
-        return None
+def _find_scipy_misc(path):
+    """Return the spec of SciPy's own module, in the directories `path`, with `imresize`."""
+    spec = PathFinder.find_spec('scipy.misc', path)
+    if spec is None:  # SciPy 2
+        return spec_from_file_location('scipy.misc', _path_in_package('scipy_misc.py'))
     execute = spec.loader.exec_module
 
     def execute_and_add(module):
         execute(module)
-        _add_old_names(module)
+        if not hasattr(module, 'imresize'):
+            module.imresize = scipy_misc.imresize
 
     spec.loader.exec_module = execute_and_add
     return spec
-
-
-def _add_old_names(module):
-    for name, value in _OLD_NAMES[module.__name__](module):
-        if not hasattr(module, name):
-            setattr(module, name, value)
