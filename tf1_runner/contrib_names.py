@@ -5,6 +5,7 @@ import importlib.util
 import sys
 import types
 
+from tensorboard.plugins import projector
 import tensorflow.compat.v1 as tf
 
 from tf1_runner import (
@@ -68,6 +69,8 @@ MODULES = {
     'contrib.seq2seq': _names(sequence_loss, 'sequence_loss'),
     'contrib.slim': {},
     'contrib.slim.prefetch_queue': _names(prefetch_queue, 'prefetch_queue'),
+    'contrib.tensorboard': {},
+    'contrib.tensorboard.plugins': {'projector': projector},
     'contrib.training': _names(contrib_hparams, 'HParams=ContribHParams'),
     'contrib.training.python': {},
     'contrib.training.python.training': {},

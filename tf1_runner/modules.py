@@ -38,6 +38,12 @@ _CONTRIB_KERAS = re.compile(
     r'tensorflow\.contrib\.keras(?:\.(?:api|python)(?:\.keras)?)?((?:\.\w+)*)'
 )
 
+# Module -> function of the imported module that returns its removed names.
+_OLD_NAMES = {
+    'PIL.Image': lambda module: {'ANTIALIAS': module.LANCZOS},  # tflearn reads it.
+    'scipy.misc': lambda module: {'imresize': scipy_misc.imresize},
+}
+
 
 def install(program_path, package_modules, option):
     """Install the importer; print which modules a program gets, if it has copies of the tutorial's.
@@ -67,6 +73,8 @@ def install(program_path, package_modules, option):
         )
         remedy = f"if {' or '.join(copies)} is the cause: {option} uses this package's modules"
     sys.meta_path.append(_DirectoryFinder(directory))
+    for name in set(_OLD_NAMES) & set(sys.modules):  # TensorFlow imports Pillow.
+        _add_old_names(sys.modules[name])
     # The next imports of these names find the modules of the program or of the tutorial.
     del sys.modules['cifar10']
     sys.meta_path.insert(0, _Finder(directory, package_modules))
@@ -85,7 +93,7 @@ def _is_involved(places, trace):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finder of the tutorial's modules, of gym and scipy.misc, and of those in _ALIASES."""
+    """Finder of the tutorial's modules, of gym, and of those in _ALIASES and _OLD_NAMES."""
 
     def __init__(self, directory, package_modules):
         self._directory = directory  # of the program
@@ -98,8 +106,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         keras = _CONTRIB_KERAS.fullmatch(fullname)
         if keras and tf.__version__ >= '2':
             return self._second_name(fullname, 'tensorflow.keras' + keras.group(1))
-        if fullname == 'scipy.misc':
-            return _find_scipy_misc(path)
+        if fullname in _OLD_NAMES:
+            return _find_with_old_names(fullname, path)
         if fullname.partition('.')[0] == 'gym' and find_spec('gymnasium'):
             return self._find_gym(fullname, path)
         if self._directory in (path or ()) and fullname.rpartition('.')[2] in _TUTORIAL_MODULES:
@@ -215,17 +223,29 @@ def _path_in_package(name):
     return os.path.join(os.path.dirname(__file__), name)
 
 
-def _find_scipy_misc(path):
-    """Return the spec of SciPy's own module, in the directories `path`, with `imresize`."""
-    spec = PathFinder.find_spec('scipy.misc', path)
-    if spec is None:  # SciPy 2
-        return spec_from_file_location('scipy.misc', _path_in_package('scipy_misc.py'))
+def _find_with_old_names(fullname, path):
+    """Return the spec of a package's own module with names of _OLD_NAMES added, or None.
+
+    Args:
+      fullname: the name of the module.
+      path: list of the directories of the package.
+    """
+    spec = PathFinder.find_spec(fullname, path)
+    if spec is None and fullname == 'scipy.misc':  # SciPy 2
+        return spec_from_file_location(fullname, _path_in_package('scipy_misc.py'))
+    if spec is None:
+        return None
     execute = spec.loader.exec_module
 
     def execute_and_add(module):
         execute(module)
-        if not hasattr(module, 'imresize'):
-            module.imresize = scipy_misc.imresize
+        _add_old_names(module)
 
     spec.loader.exec_module = execute_and_add
     return spec
+
+
+def _add_old_names(module):
+    for name, value in _OLD_NAMES[module.__name__](module).items():
+        if not hasattr(module, name):
+            setattr(module, name, value)

@@ -174,7 +174,7 @@ def test_what_is_printed(tmp_path, files, options, printed):
     assert 'Error' not in stderr
 
 
-def test_names_that_python_and_numpy_removed(tmp_path):
+def test_names_that_python_and_packages_removed(tmp_path):
     text = (
         'import inspect, collections, threading\nfrom collections import Sequence\n'
         'def f(a, b=2, *c, **d): pass\n'
@@ -182,13 +182,14 @@ def test_names_that_python_and_numpy_removed(tmp_path):
         'thread = threading.Thread(target=print)\n'
         'print(found.args, found.varargs, found.keywords, found.defaults, thread.isAlive(), '
         'isinstance([], Sequence), collections.Mapping.__name__)\n'
+        'from PIL import Image\nimport PIL.Image\nprint(Image.ANTIALIAS == Image.LANCZOS)\n'
         'from tensorflow.examples.tutorials.mnist import input_data\n'
         'import tensorflow.examples.tutorials.mnist.input_data as same\n'
         'import numpy as np\n'
         'print(same is input_data, np.int(2.5), np.float(2), np.lib.pad([1], 1, "constant"))'
     )
     _, stdout, _ = _run(tmp_path, {'program.py': text})
-    assert stdout == "['a', 'b'] c d (2,) False True Mapping\nTrue 2 2.0 [0 1 0]\n"
+    assert stdout == "['a', 'b'] c d (2,) False True Mapping\nTrue\nTrue 2 2.0 [0 1 0]\n"
 
 
 def test_files_with_the_names_of_modules(tmp_path):
@@ -241,8 +242,8 @@ def test_files_with_the_names_of_modules(tmp_path):
             None,
         ),
         (
-            {'program.py': 'from prettytensor import net', 'net.py': NAME},
-            "No module named 'prettytensor'; its last",
+            {'program.py': 'from tflearn import net', 'net.py': NAME},
+            "No module named 'tflearn'; pip install tflearn",
             None,
         ),
     ],
