@@ -34,15 +34,11 @@ def batch_norm(
     variables_collections=None,
     outputs_collections=None,
     trainable=True,
-    batch_weights=None,
+    *,
     fused=None,
     data_format='NHWC',
     zero_debias_moving_mean=False,
     scope=None,
-    renorm=False,
-    renorm_clipping=None,
-    renorm_decay=0.99,
-    adjustment=None,
 ):
     """Apply tf.contrib.layers.batch_norm.
 
@@ -62,15 +58,10 @@ def batch_norm(
       variables_collections: see layers.collect_variable.
       outputs_collections: collection of the result, or None.
       trainable: see BatchNormalization.
-      batch_weights: weight in the moments of each of the inputs [batch], or None.
       fused: see BatchNormalization; [batch, channels] can be fused, too.
       data_format: 'NHWC' or 'NCHW'.
       zero_debias_moving_mean: True to let the moving mean start at the first mean, not at 0.
       scope: see tf.variable_scope.
-      renorm: see BatchNormalization.
-      renorm_clipping: see BatchNormalization.
-      renorm_decay: see BatchNormalization.
-      adjustment: see BatchNormalization.
 
     Raises:
       ValueError: a wrong argument, or arguments that exclude each other.
@@ -78,31 +69,21 @@ def batch_norm(
     axis = 1 if layers.name_data_format(data_format) == 'channels_first' else -1
     inputs = tf.convert_to_tensor(inputs)
     rank = inputs.shape.ndims
-    is_default = (
-        updates_collections == tf.GraphKeys.UPDATE_OPS
-        and batch_weights is None
-        and not zero_debias_moving_mean
-    )
-    fused = fused is not False and rank in (2, 4) and batch_weights is None
-    fused = fused and not (renorm or adjustment)
-    for name in ('renorm', 'adjustment', 'param_regularizers'):
-        if locals()[name] and not (fused or is_default):
-            raise ValueError(
-                f'{name} is not supported with batch_weights, updates_collections or '
-                'zero_debias_moving_mean'
-            )
+    is_default = updates_collections == tf.GraphKeys.UPDATE_OPS and not zero_debias_moving_mean
+    fused = fused is not False and rank in (2, 4)
+    if param_regularizers and not (fused or is_default):
+        raise ValueError(
+            'param_regularizers is not supported with updates_collections or '
+            'zero_debias_moving_mean'
+        )
     settings = {
         'axis': axis,
         'momentum': decay,
         'epsilon': epsilon,
         'center': center,
         'scale': scale,
-        'renorm': renorm,
-        'renorm_clipping': renorm_clipping,
-        'renorm_momentum': renorm_decay,
         'fused': fused,
         'trainable': trainable,
-        'adjustment': adjustment,
         **{f'{name}_initializer': value for name, value in (param_initializers or {}).items()},
         **{f'{name}_regularizer': value for name, value in (param_regularizers or {}).items()},
     }
@@ -115,7 +96,7 @@ def batch_norm(
             outputs = layer(inputs, training=is_training)
         else:
             layer = _Layer(**settings)
-            layer.batch_weights, layer.zero_debias = batch_weights, zero_debias_moving_mean
+            layer.zero_debias = zero_debias_moving_mean
             outputs = _apply(layer, inputs, is_training, updates_collections)
         for name in ('beta', 'gamma', 'moving_mean', 'moving_variance'):
             layers.collect_variable(getattr(layer, name), variables_collections, name)
@@ -130,7 +111,7 @@ def _apply(layer, inputs, is_training, updates_collections):
         if shape[1] is None:
             raise ValueError(f'Inputs {inputs.name} has undefined `C` dimension')
         images = tf.reshape(inputs, [-1, 1, 1, shape[1]])
-        layer.axis = [3]
+        layer.axis = 3
     outputs = layer(images, training=is_training)
     if updates_collections is not None:
         for update in layer.own_updates:

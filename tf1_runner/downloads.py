@@ -4,8 +4,6 @@ The hosts in the programs are slow (CIFAR-10) or refuse the files (MNIST).
 """
 
 import http.client
-import importlib
-import importlib.util
 import io
 import os
 import pathlib
@@ -54,15 +52,13 @@ _own = _Own()
 
 
 def install():
-    """Let urllib and requests get published files, whichever of their hosts a program names."""
+    """Let urllib get published files, whichever of their hosts a program names."""
     archives = [*MNIST.values()]
     for published in catalog.PUBLISHED.values():
         archives += published.archives
     archives_by_location = {_location(url): each for each in archives for url in each.urls}
     _replace_urlretrieve(archives_by_location)
     _replace_open(archives_by_location)
-    if importlib.util.find_spec('requests'):
-        _replace_send(archives_by_location)
 
 
 def _location(url):
@@ -106,27 +102,6 @@ def _replace_open(archives_by_location):
         return response
 
     urllib.request.OpenerDirector.open = open_from_fast_host
-
-
-def _replace_send(archives_by_location):
-    """Replace the method behind requests.get."""
-    requests, urllib3 = map(importlib.import_module, ['requests', 'urllib3'])
-    send = requests.adapters.HTTPAdapter.send
-
-    def send_from_fast_host(self, request, *others, **named):
-        archive = archives_by_location.get(_location(request.url))
-        if archive is None or request.method != 'GET' or 'Range' in request.headers:
-            return send(self, request, *others, **named)
-        try:
-            body = _respond(archive)
-        except ConnectionError as error:
-            raise requests.ConnectionError(f'Cannot download {error}', request=request) from None
-        response = urllib3.HTTPResponse(
-            body, dict(body.headers), body.status, reason=body.reason, preload_content=False
-        )
-        return self.build_response(request, response)
-
-    requests.adapters.HTTPAdapter.send = send_from_fast_host
 
 
 class _Connection(NamedTuple):

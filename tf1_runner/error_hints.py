@@ -12,15 +12,14 @@ import shlex
 import sys
 import traceback
 
-from tensorflow.compat import v2 as tensorflow_2
 import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
-from tf1_runner import contrib_slim, missing_names, remedies
+from tf1_runner import contrib_slim, remedies
 
 _PACKAGE_DIRS = tuple(  # of cifar10 and of this package
     os.path.join(os.path.dirname(os.path.realpath(module.__file__)), '')
-    for module in (errors, missing_names)
+    for module in (errors, remedies)
 )
 _MISSING_NAME_PATTERNS = [  # of error messages
     r"module '(?P<module>[\w.]+)' has no attribute '(?P<name>\w+)'",
@@ -128,12 +127,10 @@ def _find_name_remedy(text, line, directory):
     question = f"did you mean '{similar[0]}'? " if similar else ''
     path = f'{_TENSORFLOW.sub("tf", module)}.{name}'.lstrip('.')
     is_new = tf.__version__ >= '2'
-    for pattern, sentence in missing_names.GONE:
+    for pattern, sentence in remedies.GONE:
         gone = re.match(rf'(?:{pattern})\b', path)
         if gone and (is_new or not path.startswith('tf.')):
-            return gone.expand(sentence)
-    if path.startswith('tf.') and name in dir(_find_in_version_2(path)):
-        return f'TensorFlow 2 has it: tf.compat.v2{path[len("tf") :]}'
+            return sentence
     if (getattr(owner, '__file__', None) or '').startswith(_PACKAGE_DIRS):
         if owner.__name__ == 'tf1_runner.mnist':
             return (
@@ -143,7 +140,7 @@ def _find_name_remedy(text, line, directory):
     if contrib_slim.has(module, name) and not importlib.util.find_spec('tf_slim'):
         return 'make it available: pip install tf_slim'
     if is_new and re.match(r'tf\.contrib\b', path):
-        return f'{question}{missing_names.LAST}tf.contrib; docs/tf1.md has some remedies'
+        return f'{question}{remedies.LAST}tf.contrib; docs/tf1.md has some remedies'
     if path.startswith('tf.'):
         return question + 'docs/tf1.md has remedies for removed names'
     if 'No module named' in text or '(unknown location)' in text:
@@ -151,39 +148,21 @@ def _find_name_remedy(text, line, directory):
     return None
 
 
-def _find_in_version_2(path):
-    """Return what has the last name of a dotted name `tf...` in tf.compat.v2; None for nothing."""
-    owner = tensorflow_2
-    for part in path.split('.')[1:-1]:
-        owner = getattr(owner, part, None)
-    return owner
-
-
 def _find_module_remedy(path, line, directory):
     """Return the remedy for a missing module with a dotted name, in a line of the program."""
-    package, _, submodule = path.partition('.')
-    spec = importlib.util.find_spec(package) if submodule else None
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    if places and not is_package(places[0]):
-        return f'put this module into {os.path.join(places[0], *path.split(".")[1:-1])}'
-    if spec and spec.origin and is_beside(spec.origin, directory):
-        return f'{spec.origin} is no package: rename it, and put the package beside the program'
-    if spec and spec.origin:
-        return f'{package} has moved or removed this module: see its release notes'
-    if package in missing_names.PACKAGES:
-        return 'pip install ' + missing_names.PACKAGES[package]
+    package = path.partition('.')[0]
+    if package in remedies.PACKAGES:
+        return 'pip install ' + remedies.PACKAGES[package]
     wanted = re.search(rf'\b{package}(\.\w+)*', line)
-    above = missing_names.find_above(directory, wanted[0] if wanted else package)
+    above = remedies.find_above(directory, wanted[0] if wanted else package)
     if above:
         return f'it is in {above}: set PYTHONPATH={shlex.quote(above)}'
     return 'put this module beside the program, or install its package with pip'
 
 
 def find_syntax_remedy(error):
-    """Return the remedy for Python 2 or a wrong encoding; None for any other syntax error."""
+    """Return the remedy for Python 2 or a line of a notebook; None for any other syntax error."""
     without_strings = re.sub(r'(["\'])(?:\\.|(?!\1).)*\1|#.*', "''", (error.text or '').strip())
-    if re.search("UTF-8|(?<!unicodeescape' )codec can't decode", error.msg):
-        return 'save the file as UTF-8, or name its encoding in the first line'
     if isinstance(error, TabError):
         return 'in Python 2, a tab was 8 spaces: replace each one (expand -t 8)'
     if without_strings.startswith(('%', '!')):

@@ -20,10 +20,6 @@ class _OldInterface(gymnasium.Wrapper):
     def render(self, *unused_mode, **unused_options):
         return None
 
-    def seed(self, seed=None):
-        self.env.reset(seed=seed)
-        return [seed]
-
 
 def make(id, **options):
     """Return an environment, by its name like 'CartPole-v0'; `render` draws nothing."""

@@ -11,27 +11,6 @@ from tf1_runner.initializers import xavier_initializer
 from tf1_runner.private_api import layers as tf_layers
 
 
-def one_hot_encoding(
-    labels, num_classes, on_value=1.0, off_value=0.0, outputs_collections=None, scope=None
-):
-    """Convert integer labels [batch] to float32 [batch, num_classes].
-
-    Args:
-      labels: integers.
-      num_classes: int.
-      on_value: value for the label; its type is that of the result.
-      off_value: value for the other classes.
-      outputs_collections: see `collect`.
-      scope: name scope.
-    """
-    with tf.name_scope(scope, 'OneHotEncoding', [labels, num_classes]) as name:
-        labels = tf.convert_to_tensor(labels)
-        if labels.dtype == tf.int32:
-            labels = tf.cast(labels, tf.int64)
-        outputs = tf.one_hot(labels, num_classes, on_value, off_value)
-        return collect(outputs, outputs_collections, name)
-
-
 def flatten(inputs, outputs_collections=None, scope=None):
     """Reshape [batch, ...] to [batch, features]; see `collect`."""
     with tf.name_scope(scope, 'Flatten', [inputs]) as name:

@@ -1,13 +1,9 @@
-"""MNIST as NumPy arrays: tensorflow.examples.tutorials.mnist.input_data.
-
-tf.contrib.learn.datasets.mnist has the same functions.
-"""
+"""MNIST as NumPy arrays: tensorflow.examples.tutorials.mnist.input_data."""
 
 import gzip
 import os
 import struct
 from typing import NamedTuple
-import urllib.request
 import zlib
 
 import numpy as np
@@ -28,8 +24,7 @@ class DataSet:
         self,
         images,
         labels,
-        fake_data=False,
-        one_hot=False,
+        *,
         dtype=tf.float32,
         reshape=True,
         seed=None,
@@ -39,23 +34,18 @@ class DataSet:
         Args:
           images: uint8 [examples, height, width, 1].
           labels: uint8 [examples], or one-hot vectors.
-          fake_data: True: each batch has ones, and the label 0.
-          one_hot: the labels of fake data are vectors if True.
           dtype: tf.uint8, or tf.float32 to divide the images by 255.
           reshape: reshape the images to [examples, height * width] if True.
           seed: int, or None for the seed of the graph.
         """
         seeds = get_seed(seed)
         np.random.seed(seeds[0] if seed is None else seeds[1])
-        self._fake_label = [1] + [0] * (_NUM_CLASSES - 1) if one_hot else 0
-        self._is_fake = fake_data
-        if not fake_data:
-            if reshape:
-                images = images.reshape(len(images), images.shape[1] * images.shape[2])
-            if tf.as_dtype(dtype) == tf.float32:
-                images = images.astype(np.float32) * np.float32(1 / 255)
+        if reshape:
+            images = images.reshape(len(images), images.shape[1] * images.shape[2])
+        if tf.as_dtype(dtype) == tf.float32:
+            images = images.astype(np.float32) * np.float32(1 / 255)
         self._images, self._labels = images, labels
-        self._num_examples = 10000 if fake_data else len(images)
+        self._num_examples = len(images)
         self._epochs_completed = 0
         self._index_in_epoch = 0
 
@@ -74,15 +64,8 @@ class DataSet:
         """The number of examples."""
         return self._num_examples
 
-    @property
-    def epochs_completed(self):
-        """The number of epochs of the earlier batches."""
-        return self._epochs_completed
-
-    def next_batch(self, batch_size, fake_data=False, shuffle=True):
+    def next_batch(self, batch_size, *, shuffle=True):
         """Return the next images and labels; the batch may contain two epochs."""
-        if fake_data or self._is_fake:
-            return [[1] * 784] * batch_size, [self._fake_label] * batch_size
         start = self._index_in_epoch
         if shuffle and start == self._epochs_completed == 0:
             self._shuffle()
@@ -114,13 +97,12 @@ class Datasets(NamedTuple):
 
 def read_data_sets(
     train_dir,
-    fake_data=False,
+    *,
     one_hot=False,
     dtype=tf.float32,
     reshape=True,
     validation_size=5000,
     seed=None,
-    source_url=None,
 ):
     """Return the Datasets of MNIST, or of other files of the same names and format.
 
@@ -128,22 +110,17 @@ def read_data_sets(
 
     Args:
       train_dir: directory of the four files, compressed or not.
-      fake_data: see DataSet.
       one_hot: labels are float64 [examples, 10] if True, else uint8 [examples].
       dtype: see DataSet.
       reshape: see DataSet.
       validation_size: number of training examples for validation.
       seed: see DataSet.
-      source_url: the URL of the files, up to their names. Default: the first fast host.
 
     Raises:
       UserError: a file is damaged, or cannot be downloaded.
       ValueError: the validation size is larger than the number of training examples.
     """
     options = {'dtype': dtype, 'reshape': reshape, 'seed': seed}
-    if fake_data:
-        fakes = [DataSet([], [], True, one_hot, dtype=dtype, seed=seed) for _ in range(3)]
-        return Datasets(*fakes)
     arrays = []
     for name, magic in [
         ('train-images-idx3-ubyte.gz', _IMAGES),
@@ -151,9 +128,9 @@ def read_data_sets(
         ('t10k-images-idx3-ubyte.gz', _IMAGES),
         ('t10k-labels-idx1-ubyte.gz', _LABELS),
     ]:
-        arrays.append(_read(_obtain(train_dir, name, source_url), magic))
+        arrays.append(_read(_obtain(train_dir, name), magic))
         if magic == _LABELS and one_hot:
-            arrays[-1] = dense_to_one_hot(arrays[-1], _NUM_CLASSES)
+            arrays[-1] = np.eye(_NUM_CLASSES)[arrays[-1]]
     train_images, train_labels, test_images, test_labels = arrays
     if not 0 <= validation_size <= len(train_images):
         raise ValueError(
@@ -166,38 +143,14 @@ def read_data_sets(
     )
 
 
-def load_mnist(train_dir='MNIST-data'):
-    """Return the Datasets; see `read_data_sets`."""
-    return read_data_sets(train_dir)
-
-
-def extract_images(f):
-    """Return the images of an open file, uint8 [examples, height, width, 1]."""
-    return _read(f.name, _IMAGES)
-
-
-def extract_labels(f, one_hot=False, num_classes=_NUM_CLASSES):
-    """Return the labels of an open file, uint8 [examples], or as float64 one-hot vectors."""
-    labels = _read(f.name, _LABELS)
-    return dense_to_one_hot(labels, num_classes) if one_hot else labels
-
-
-def dense_to_one_hot(labels_dense, num_classes):
-    """Return float64 [examples, classes] of integers [examples]."""
-    return np.eye(num_classes)[labels_dense]
-
-
-def _obtain(directory, name, source_url):
+def _obtain(directory, name):
     """Return the path of a file; download it if it is missing."""
     path = os.path.join(directory, name)
     for present in (path, path[: -len('.gz')]):
         if os.path.exists(present):
             return present
     os.makedirs(directory, exist_ok=True)
-    if source_url:
-        urllib.request.urlretrieve(source_url + name, path)
-    else:
-        downloads.fetch(downloads.MNIST[name], path)
+    downloads.fetch(downloads.MNIST[name], path)
     return path
 
 

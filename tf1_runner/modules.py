@@ -8,7 +8,6 @@ import importlib
 import importlib.abc
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, spec_from_file_location, spec_from_loader
-import inspect
 import os
 import re
 import sys
@@ -18,12 +17,7 @@ import tensorflow.compat.v1 as tf
 import cifar10
 from cifar10 import errors, tutorial
 from cifar10.tutorial import cifar10_input  # noqa: F401 (likewise)
-from tf1_runner import (  # noqa: F401 (before 'cifar10' is removed)
-    missing_names,
-    mnist,
-    mnist_network,
-    scipy_misc,
-)
+from tf1_runner import mnist, remedies, scipy_misc  # noqa: F401 (before 'cifar10' is removed)
 
 _TUTORIAL_MODULES = ['cifar10', 'cifar10_input']
 _PACKAGES = [  # of the tutorial's modules, over the years
@@ -36,19 +30,18 @@ _PACKAGES = [  # of the tutorial's modules, over the years
 _ALIASES = {  # name in a program -> module
     **{f'{package}.{name}': name for package in _PACKAGES for name in _TUTORIAL_MODULES},
     'cifar10_input': 'cifar10.tutorial.cifar10_input',
-    'input_data': 'tf1_runner.mnist',  # as the tutorial of 2015 imports it
     'tensorflow.examples.tutorials.mnist.input_data': 'tf1_runner.mnist',
-    'tensorflow.examples.tutorials.mnist.mnist': 'tf1_runner.mnist_network',
 }
 
 # Modules of tf.contrib.keras are also modules of tf.keras; the last group is the rest of the name.
 _CONTRIB_KERAS = re.compile(
     r'tensorflow\.contrib\.keras(?:\.(?:api|python)(?:\.keras)?)?((?:\.\w+)*)'
 )
-# Module -> function of the imported module that returns pairs of a name and its value.
+
+# Module -> function of the imported module that returns its removed names.
 _OLD_NAMES = {
-    'PIL.Image': lambda module: [('ANTIALIAS', module.LANCZOS)],
-    'scipy.misc': lambda module: inspect.getmembers(scipy_misc, inspect.isfunction),
+    'PIL.Image': lambda module: {'ANTIALIAS': module.LANCZOS},  # tflearn reads it.
+    'scipy.misc': lambda module: {'imresize': scipy_misc.imresize},
 }
 
 
@@ -201,7 +194,7 @@ def _find_program_package(directory, name):
     Return None for a package that is elsewhere, or if no file in the directory imports only modules
     of the directory from it.
     """
-    if name in missing_names.PACKAGES:
+    if name in remedies.PACKAGES:
         return None
     imports = re.compile(
         rf'(?m)^\s*(?:from {name} import\s*(\([\w,\s]*|[\w, ]*)|(?:from|import) {name}\.(\w+))'
@@ -214,7 +207,7 @@ def _find_program_package(directory, name):
         modules = re.findall(r'(?:^|[,(])\s*(\w+)', found)  # without `as` and what follows
         is_here = modules and all(PathFinder.find_spec(module, [directory]) for module in modules)
         if is_here and not any(
-            missing_names.find_above(directory, f'{name}.{module}') for module in modules
+            remedies.find_above(directory, f'{name}.{module}') for module in modules
         ):
             spec = ModuleSpec(name, None, is_package=True)
             spec.submodule_search_locations.append(directory)
@@ -253,6 +246,6 @@ def _find_with_old_names(fullname, path):
 
 
 def _add_old_names(module):
-    for name, value in _OLD_NAMES[module.__name__](module):
+    for name, value in _OLD_NAMES[module.__name__](module).items():
         if not hasattr(module, name):
             setattr(module, name, value)

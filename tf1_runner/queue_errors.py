@@ -32,9 +32,6 @@ _REMEDIES = [  # (pattern of the message, remedy)
         'tf.errors.OutOfRangeError',
     ),
     ('requires a non-null input tensor', 'no file matches the pattern: correct it'),
-    ('(corrupted|truncated) record', 'the file is damaged, compressed, or no TFRecord file'),
-    ('required but could not be found', 'the records have other features: correct the name'),
-    ("Data types don't match", 'correct the type of this feature'),
 ]
 
 # The session, the operation, its graph and the coordinator may be None.

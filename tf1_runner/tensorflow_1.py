@@ -14,7 +14,6 @@ import os
 import re
 import sys
 import threading
-import time
 import types
 import warnings
 
@@ -26,10 +25,8 @@ from cifar10 import errors
 from tf1_runner import (
     batch_normalization,
     before_1_0,
-    contrib,
-    contrib_rnn,
+    contrib_names,
     downloads,
-    numpy_names,
     program_flags,
     queue_errors,
     sessions,
@@ -38,7 +35,6 @@ from tf1_runner import (
 from tf1_runner.private_api import (
     InputSpec,
     array_ops,
-    client,
     control_flow_ops,
     graph_util,
     layers as tf_layers,
@@ -46,10 +42,8 @@ from tf1_runner.private_api import (
     normalization,
     ops,
     pywrap_tensorflow,
-    rnn,
     rnn_cell,
     variable_scope,
-    variables,
 )
 
 _NOT_SHOWN = (  # of 'thread: message'; queue_errors shows the errors of threads
@@ -59,22 +53,13 @@ _NOT_SHOWN = (  # of 'thread: message'; queue_errors shows the errors of threads
 _ArgSpec = collections.namedtuple('ArgSpec', 'args varargs keywords defaults')
 _OLD_NAMES = {  # by owner
     tf: {'pywrap_tensorflow': pywrap_tensorflow},
-    # Removed in Python 3.8 to 3.11.
-    time: {'clock': time.perf_counter},
+    # Removed in Python 3.9 to 3.11.
     inspect: {'getargspec': lambda function: _ArgSpec(*inspect.getfullargspec(function)[:4])},
     collections: {name: getattr(collections.abc, name) for name in collections.abc.__all__},
     threading.Thread: {'isAlive': threading.Thread.is_alive},
-    rnn: {  # up to 0.12
-        name: before_1_0.NAMES[tf.nn][name]
-        for name in ('bidirectional_rnn', 'rnn', 'state_saving_rnn')
-    },
-    rnn_cell: {
-        name: getattr(contrib_rnn, name)
-        for name in ('EmbeddingWrapper', 'InputProjectionWrapper', 'OutputProjectionWrapper')
-    },
-    **numpy_names.MISSING,
+    np: {'float': float, 'int': int},  # removed in NumPy 1.24
+    np.lib: {'pad': np.pad},
     # Private modules that programs and packages for TensorFlow 1 import.
-    client: {'graph_util': graph_util},
     pywrap_tensorflow: {'NewCheckpointReader': tf.train.NewCheckpointReader},
     graph_util: vars(tf.graph_util),
     ops: {
@@ -84,19 +69,8 @@ _OLD_NAMES = {  # by owner
     },
     nest: {'is_sequence': tf.nest.is_nested},
     array_ops: {'stack': tf.stack, 'unstack': tf.unstack},
-    control_flow_ops: {
-        'Assert': tf.Assert,
-        'case': tf.case,
-        'cond': tf.cond,
-        'while_loop': tf.while_loop,
-    },
-    variable_scope: {
-        'disable_resource_variables': tf.disable_resource_variables,
-        'enable_resource_variables': tf.enable_resource_variables,
-        'resource_variables_enabled': tf.resource_variables_enabled,
-        'variable': tf.Variable,
-    },
-    variables: {'VariableV1': tf.Variable},
+    control_flow_ops: {'cond': tf.cond, 'while_loop': tf.while_loop},
+    variable_scope: {'variable': tf.Variable},
 }
 
 
@@ -112,10 +86,8 @@ def install():
             for name, value in names.items():
                 if not hasattr(module, name):
                     setattr(module, name, value)
-    numpy_names.accept_removed_arguments()
     if np.lib.NumpyVersion(np.__version__) >= '2.0.0':
         np.set_printoptions(legacy='1.25')  # 2.0 instead of np.float32(2.0)
-    sys.modules.setdefault('tensorflow.python.client.graph_util', graph_util)
     lazy_tensor = getattr(variable_scope, '_LazyEvalTensor', None)
     if lazy_tensor and not hasattr(lazy_tensor, 'ref'):
         # TensorFlow 2 needs it to average the regularization losses.
@@ -135,8 +107,7 @@ def install():
     if hasattr(tensorflow_2, 'contrib'):  # TensorFlow 1.15
         tf.contrib = tensorflow_2.contrib
     else:
-        tf.contrib = contrib.install()
-        tf.nn.seq2seq = sys.modules['tensorflow.python.ops'].seq2seq = tf.contrib.legacy_seq2seq
+        tf.contrib = contrib_names.install()
         versions.install()
         _show_layers()
     _alias_submodules(module)

@@ -30,39 +30,24 @@ def _run(tmp_path, text):
 def test_every_place_of_a_name(tmp_path):
     stdout = _run(
         tmp_path,
-        'import tensorflow.contrib.losses as losses\n'
-        'import tensorflow.contrib.slim.python.slim.nets.inception_v1\n'
         'from tensorflow.contrib.framework import add_arg_scope\n'
-        'from tensorflow.contrib.framework.python.ops import arg_scope, ops, variables\n'
+        'from tensorflow.contrib.framework.python.ops import arg_scope, variables\n'
         'from tensorflow.contrib.framework.python.ops.variables import model_variable\n'
         'from tensorflow.contrib.layers.python.layers import conv2d, initializers, layers, utils\n'
         'from tensorflow.contrib.layers.python.layers.layers import _build_variable_getter\n'
-        'from tensorflow.contrib.losses.python.losses import loss_ops\n'
-        'from tensorflow.contrib.metrics.python.ops import metric_ops\n'
         'from tensorflow.contrib.slim import nets\n'
         'from tensorflow.contrib.slim.nets import vgg\n'
-        'from tensorflow.contrib.slim.python.slim import evaluation, learning\n'
-        'from tensorflow.contrib.slim.python.slim.data import dataset, tfexample_decoder\n'
-        'from tensorflow.contrib.slim.python.slim.nets import resnet_utils\n'
-        'from tensorflow.contrib.training import create_train_op, HParams\n'
-        'from tensorflow.contrib.training.python.training import training\n'
         'print(\n'
-        '    slim.learning is learning,\n'
-        '    slim.dataset is dataset,\n'
         '    slim.arg_scope is arg_scope is tf.contrib.framework.arg_scope,\n'
         '    variables.model_variable is model_variable is slim.model_variable,\n'
         '    slim.conv2d is conv2d is layers.conv2d is slim.layers.conv2d,\n'
         '    tf.contrib.layers.conv2d is conv2d,\n'
         '    slim.l2_regularizer is slim.regularizers.l2_regularizer,\n'
         '    nets.vgg is vgg,\n'
-        '    slim.losses.log_loss is losses.log_loss is loss_ops.log_loss,\n'
-        '    slim.metrics.streaming_mean is metric_ops.streaming_mean,\n'
-        '    slim.metrics.set_size is tf.sets.size,\n'
-        '    training.create_train_op is create_train_op,\n'
-        '    losses.metric_learning.npairs_loss.__name__,\n'
+        '    callable(slim.prefetch_queue.prefetch_queue),\n'
         ')\n',
     )
-    assert stdout.split() == ['True'] * 12 + ['npairs_loss']
+    assert stdout.split() == ['True'] * 7
 
 
 @pytest.mark.skipif(not find_spec('tf_slim'), reason='needs tf_slim')
@@ -86,40 +71,23 @@ def test_the_tables_are_those_of_the_installed_version(tmp_path):
     assert json.loads(stdout) == expected
 
 
-@pytest.mark.parametrize(
-    'train_op, norm',
-    [
-        (
-            'tf.contrib.layers.optimize_loss(loss, step, 0.1, "SGD",\n'
-            '    gradient_multipliers={"table:0": 3.0},\n'
-            '    summaries=tf.contrib.layers.OPTIMIZER_SUMMARIES)',
-            6,
-        ),
-        (
-            'slim.learning.create_train_op(loss, optimizer, clip_gradient_norm=0.2,\n'
-            '    summarize_gradients=True)',
-            0.2,
-        ),
-        (
-            'tf.contrib.training.create_train_op(loss, optimizer,\n'
-            '    transform_grads_fn=tf.contrib.training.clip_gradient_norms_fn(0.2))',
-            0.2,
-        ),
-    ],
-)
-def test_training_with_sparse_gradients(tmp_path, train_op, norm):
+def test_training_with_sparse_gradients(tmp_path):
     """The gradient of two rows of two ones has the norm 2."""
     stdout = _run(
         tmp_path,
         'table = tf.Variable(np.zeros([4, 2], np.float32), name="table")\n'
         'step = tf.train.get_or_create_global_step()\n'
-        'optimizer = tf.train.GradientDescentOptimizer(0.1)\n'
         'loss = tf.reduce_sum(tf.nn.embedding_lookup(table, [1, 3]))\n'
-        f'train_op = {train_op}\n'
-        f'slim.learning.train(train_op, {str(tmp_path)!r}, number_of_steps=3)\n'
-        f'print(tf.train.load_variable({str(tmp_path / "model.ckpt-3")!r}, "table").tolist())\n',
+        'train_op = tf.contrib.layers.optimize_loss(loss, step, 0.1, "SGD",\n'
+        '    gradient_multipliers={"table:0": 3.0},\n'
+        '    summaries=tf.contrib.layers.OPTIMIZER_SUMMARIES)\n'
+        'with tf.Session() as sess:\n'
+        '    sess.run(tf.global_variables_initializer())\n'
+        '    for _ in range(3):\n'
+        '        sess.run(train_op)\n'
+        '    print(table.eval().tolist())\n',
     )
-    row = -3 * 0.1 * norm / 2
+    row = -3 * 0.1 * 6 / 2
     np.testing.assert_allclose(json.loads(stdout), [[0, 0], [row, row]] * 2, rtol=1e-5)
 
 
@@ -133,16 +101,19 @@ def test_a_network_is_that_of_version_1_15(tmp_path):
         '        tf.constant(images), [resnet_v1.resnet_v1_block("block1", 2, 2, 2)], 3,\n'
         '        is_training=True, include_root_block=False)\n'
         'logits = tf.squeeze(logits, [1, 2])\n'
-        'slim.losses.softmax_cross_entropy(logits, tf.constant([[1, 0, 0], [0, 0, 1]]))\n'
+        'tf.losses.softmax_cross_entropy(tf.constant([[1, 0, 0], [0, 0, 1]]), logits)\n'
         'optimizer = tf.train.MomentumOptimizer(0.1, 0.9)\n'
-        'train_op = slim.learning.create_train_op(slim.losses.get_total_loss(), optimizer)\n'
+        'loss = tf.losses.get_total_loss()\n'
+        'with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):\n'
+        '    total = tf.identity(loss)\n'
+        'step = optimizer.minimize(total)\n'
         'weights = slim.get_variables_by_suffix("weights")\n'
         'values = [np.sin(1 + np.arange(v.shape.num_elements())) for v in weights]\n'
         'with tf.Session() as sess:\n'
         '    sess.run(tf.global_variables_initializer())\n'
         '    for variable, value in zip(weights, values):\n'
         '        variable.load(value.reshape(variable.shape.as_list()), sess)\n'
-        '    print([round(float(sess.run(train_op)), 4) for _ in range(3)])\n'
+        '    print([round(float(sess.run([total, step])[0]), 4) for _ in range(3)])\n'
         '    name = "resnet_v1/block1/unit_1/bottleneck_v1/conv1/BatchNorm/moving_mean"\n'
         '    print(len(slim.get_model_variables()), slim.get_unique_variable(name).eval().tolist())\n',
     )

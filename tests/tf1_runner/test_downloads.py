@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import importlib
 import os
 import shutil
 import tarfile
@@ -30,9 +29,6 @@ def install(monkeypatch):
     """Return the function `install`, which is undone after the test."""
     owners = [(module, 'urlretrieve') for module in (urllib.request, six.moves.urllib.request)]
     owners.append((urllib.request.OpenerDirector, 'open'))
-    with contextlib.suppress(ImportError):  # TensorFlow 1.15 does not need requests.
-        adapters = importlib.import_module('requests').adapters
-        owners.append((adapters.HTTPAdapter, 'send'))
     for owner, name in owners:
         monkeypatch.setattr(owner, name, getattr(owner, name))
     return downloads.install
@@ -87,22 +83,12 @@ def _get_by_keras(url, path):
     tf.keras.utils.get_file(name, url, cache_dir=directory, cache_subdir='')
 
 
-def _get_by_requests(url, path):
-    requests = pytest.importorskip('requests')
-    with requests.get(url, stream=True) as response, open(path, 'wb') as file:
-        response.raise_for_status()
-        assert int(response.headers['content-length']) > 0
-        for chunk in response.iter_content(7):
-            file.write(chunk)
-
-
 WAYS = [
     lambda *arguments: urllib.request.urlretrieve(*arguments),
     urllib.request.urlretrieve,  # as Keras has imported it
     _open,
     _open_with_own_opener,
     _get_by_keras,
-    _get_by_requests,
 ]
 
 

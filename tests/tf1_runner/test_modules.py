@@ -156,7 +156,7 @@ def _run(directory, files, *options):
         (
             {
                 'program.py': 'import gym\nfrom gym.envs.registration import X\nenv = gym.make("CartPole-v0")\n'
-                'env.seed(3)\nenv.render(mode="human")\n'
+                'env.render(mode="human")\n'
                 'print(env.reset(), env.step(1), env.step("fall")[2], env.step(1)[2])',
                 'gymnasium/__init__.py': GYMNASIUM,
                 'gymnasium/envs/__init__.py': '',
@@ -176,20 +176,20 @@ def test_what_is_printed(tmp_path, files, options, printed):
 
 def test_names_that_python_and_packages_removed(tmp_path):
     text = (
-        'import inspect, collections, threading, time\nfrom collections import Sequence\n'
+        'import inspect, collections, threading\nfrom collections import Sequence\n'
         'def f(a, b=2, *c, **d): pass\n'
         'found = inspect.getargspec(f)\n'
         'thread = threading.Thread(target=print)\n'
         'print(found.args, found.varargs, found.keywords, found.defaults, thread.isAlive(), '
-        'isinstance([], Sequence), collections.Mapping.__name__, time.clock() >= 0)\n'
+        'isinstance([], Sequence), collections.Mapping.__name__)\n'
         'from PIL import Image\nimport PIL.Image\nprint(Image.ANTIALIAS == Image.LANCZOS)\n'
         'from tensorflow.examples.tutorials.mnist import input_data\n'
         'import tensorflow.examples.tutorials.mnist.input_data as same\n'
-        'mnist = input_data.read_data_sets("", fake_data=True)\n'
-        'print(same is input_data, len(mnist.train.next_batch(3, True)[0]))'
+        'import numpy as np\n'
+        'print(same is input_data, np.int(2.5), np.float(2), np.lib.pad([1], 1, "constant"))'
     )
     _, stdout, _ = _run(tmp_path, {'program.py': text})
-    assert stdout == "['a', 'b'] c d (2,) False True Mapping True\nTrue\nTrue 3\n"
+    assert stdout == "['a', 'b'] c d (2,) False True Mapping\nTrue\nTrue 2 2.0 [0 1 0]\n"
 
 
 def test_files_with_the_names_of_modules(tmp_path):
@@ -200,19 +200,18 @@ def test_files_with_the_names_of_modules(tmp_path):
         f'import importlib\nfor name in {names}:\n'
         '    module = importlib.import_module(name)\n'
         '    print(name, module.__name__, hasattr(module, "OWN"))\n'
-        'import input_data'
     )
     status, stdout, stderr = _run(tmp_path, files)
     assert status == 0, stderr
     lines = stdout.splitlines()
     for name in names:
         last = name.rpartition('.')[2]
-        if name in ('input_data', last) or last in ('cifar10', 'cifar10_input'):
+        if last in ('cifar10', 'cifar10_input'):
             assert f'{name} {last} True' in lines
         else:
             assert re.search(f'(?m)^{name} .* False$', stdout)
     copies = [line for line in lines if line.startswith('own')]
-    assert sorted(copies) == ['own cifar10', 'own cifar10_input', 'own input_data']
+    assert sorted(copies) == ['own cifar10', 'own cifar10_input']
 
 
 @pytest.mark.parametrize(
@@ -230,7 +229,7 @@ def test_files_with_the_names_of_modules(tmp_path):
         ),
         (
             {'program.py': 'from nets import net, loss', 'net.py': 'X = 1', 'nets/a.py': ''},
-            "cannot import name 'net' from 'nets'; put this module into {directory}/nets",
+            "cannot import name 'net' from 'nets'; put this module beside the program, or",
             {'nets/net.py': NAME, 'nets/loss.py': ''},
         ),
         (
@@ -243,8 +242,8 @@ def test_files_with_the_names_of_modules(tmp_path):
             None,
         ),
         (
-            {'program.py': 'from MeCab import net', 'net.py': NAME},
-            "No module named 'MeCab'; pip install mecab-python3",
+            {'program.py': 'from tflearn import net', 'net.py': NAME},
+            "No module named 'tflearn'; pip install tflearn",
             None,
         ),
     ],
@@ -346,33 +345,12 @@ def test_the_directory_of_the_program_as_a_package_that_others_have_too(tmp_path
     assert stdout == '8\n', stderr
 
 
-@pytest.mark.parametrize(
-    'files, hint',
-    [
-        (
-            {'program.py': 'import layers.conv', 'layers.py': ''},
-            'layers.py is no package: rename it',
-        ),
-        (
-            {
-                'program.py': 'import mylib.sub.deep',
-                'mylib/__init__.py': '',
-                'mylib/sub/__init__.py': '',
-            },
-            'put this module into {directory}/mylib/sub',
-        ),
-        pytest.param(
-            {
-                'program.py': 'from tensorflow.examples.tutorials.mnist import input_data\ninput_data.nix'
-            },
-            'write `import input_data`, with the file that has it',
-            marks=pytest.mark.skipif(tensorflow.__version__ < '2', reason='1.15 has it'),
-        ),
-    ],
-)
-def test_where_a_module_belongs(tmp_path, files, hint):
-    for path, text in files.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
+@pytest.mark.skipif(tensorflow.__version__ < '2', reason='1.15 has it')
+def test_a_name_that_the_input_of_mnist_lacks(tmp_path):
+    (tmp_path / 'program.py').write_text(
+        'from tensorflow.examples.tutorials.mnist import input_data\ninput_data.nix'
+    )
     _, _, stderr = programs.run('cifar10_run', str(tmp_path / 'program.py'))
-    assert hint.format(directory=tmp_path) in stderr.splitlines()[-1]
+    assert stderr.endswith(
+        '; write `import input_data`, with the file that has it beside the program\n'
+    )
