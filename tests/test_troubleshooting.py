@@ -28,14 +28,11 @@ OF_OTHERS = {
     'Killed',
     'No dashboards are active for the current data set',
     'localhost refused to connect',
-    'could not bind to port 6006',
     'session.run',
     "can't open file '.../scripts/...'",
     'ensurepip is not available',
     'No space left on device',
     'pip',
-    "'.' is not recognized",
-    'venv\\bin\\activate',
     "Permission denied: '/tmp/cifar10_train'",
     'Dimensions must be equal',
     'Shape must be rank',
@@ -65,9 +62,6 @@ OF_OTHERS = {
     'Local rendezvous is aborting with status',
     'Enqueue operation was cancelled',
     'Skipping cancelled enqueue attempt',
-    'was changed by setting attribute after it was run by a session',
-    'Found more than one graph event per run',
-    'Found more than one metagraph event per run',
 }
 
 
