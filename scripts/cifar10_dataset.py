@@ -28,6 +28,7 @@ from cifar10.cli import data_flags, program
 from absl import flags
 
 from cifar10.data import (
+    conversion,
     copies,
     dataset,
     dataset_info,
@@ -79,16 +80,8 @@ def convert(source, out):
         if published:
             preparation.convert(published, source, out, data_flags.show)
         else:
-            from cifar10.data import conversion
-            from cifar10.system import machine
-
             num_damaged = conversion.convert(
-                source,
-                out,
-                machine.num_cores(),
-                data_flags.show,
-                FLAGS.test_fraction,
-                FLAGS.seed,
+                source, out, data_flags.show, FLAGS.test_fraction, FLAGS.seed
             )
     print_counts(dataset.read(out))
     return int(num_damaged > 0)
@@ -142,9 +135,6 @@ def define_flags():
         lower_bound=0.001,
         upper_bound=0.999,
     )
-    flags.register_validator(
-        'test_fraction', lambda value: value is None or value == value, 'is not a number'
-    )
     data_flags.define_integer(
         'seed', 0, 'convert, holdout: seed of the selection of test images.', 0
     )
@@ -164,8 +154,8 @@ ARGUMENTS = program.start(
     __name__,
     define_flags,
     arguments={name: names for name, (_, names, _) in COMMANDS.items()},
-    needs_tensorflow=['convert'],
+    needs_tensorflow=False,
 )
 
 if __name__ == '__main__':
-    program.run(main, ARGUMENTS, uses_gpus=False)
+    program.run(main, ARGUMENTS)

@@ -69,8 +69,6 @@ ARGUMENTS = program.start(__name__, define_flags, check_flags, 'IMAGE...')
 from cifar10.serving import prediction, trained_model
 from cifar10.system import signals
 
-MIN_FILES_FOR_PROGRESS = 500
-
 
 def predictor(num_images):
     """Return the predictor that the flags choose, and the class names."""
@@ -94,12 +92,7 @@ def main(*names):
         if FLAGS.csv:
             line = prediction.csv_line
             sys.stdout.write(prediction.csv_header(count))
-        # On a terminal, the printed predictions show the progress.
-        has_progress = len(paths) >= MIN_FILES_FOR_PROGRESS and not sys.stdout.isatty()
-        progress = errors.warn if has_progress else None  # on stderr
-        for predictions in prediction.predict(
-            paths, predict, class_names, count, failures, progress
-        ):
+        for predictions in prediction.predict(paths, predict, class_names, count, failures):
             sys.stdout.writelines(map(line, predictions))
     return int(bool(failures))
 

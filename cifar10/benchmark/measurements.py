@@ -28,20 +28,13 @@ class Operation(NamedTuple):
     gradients: Sequence[str]  # names; '' for a gradient that the program does not compute
 
 
+_BOTH = ['input', 'weights']
 OPERATIONS = [
     Operation('conv1', [(24, 24, 3), (5, 5, 3, CONV1_FILTERS)], ['', 'weights']),
-    Operation(
-        'conv2',
-        [(12, 12, CONV1_FILTERS), (5, 5, CONV1_FILTERS, CONV2_FILTERS)],
-        ['input', 'weights'],
-    ),
-] + [
-    Operation(name, [(rows,), (rows, columns)], ['input', 'weights'])
-    for name, rows, columns in [
-        ('local3', 6 * 6 * CONV2_FILTERS, 384),
-        ('local4', 384, 192),
-        ('softmax_linear', 192, NUM_CLASSES),
-    ]
+    Operation('conv2', [(12, 12, CONV1_FILTERS), (5, 5, CONV1_FILTERS, CONV2_FILTERS)], _BOTH),
+    Operation('local3', [(6 * 6 * CONV2_FILTERS,), (6 * 6 * CONV2_FILTERS, 384)], _BOTH),
+    Operation('local4', [(384,), (384, 192)], _BOTH),
+    Operation('softmax_linear', [(192,), (192, NUM_CLASSES)], _BOTH),
 ]
 
 

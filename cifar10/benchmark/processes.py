@@ -3,12 +3,10 @@
 from concurrent import futures
 import contextlib
 import datetime
-import math
 import multiprocessing
 import os
 import re
 import subprocess
-import sys
 
 from cifar10 import errors
 from cifar10.errors import UserError
@@ -63,12 +61,12 @@ def run_trainer(command, last_step):
       last_step: the step that the script must reach.
 
     Returns:
-      A dict from each logged step to its datetime; and the peak memory in MB, NaN on Windows.
+      A dict from each logged step to its datetime.
 
     Raises:
       UserError: the script failed or was stopped; stderr shows the reason.
     """
-    times, peak_mb = {}, math.nan
+    times = {}
     with contextlib.ExitStack() as stack:
         with signals.delay_signals():
             process = stack.enter_context(
@@ -82,13 +80,10 @@ def run_trainer(command, last_step):
             match = _STEP_LINE.match(line)
             if match:
                 times[int(match.group(2))] = datetime.datetime.fromisoformat(match.group(1))
-        if hasattr(os, 'wait4'):
-            _, process.returncode, usage = os.wait4(process.pid, 0)
-            peak_mb = usage.ru_maxrss / (2**20 if sys.platform == 'darwin' else 2**10)
         status = process.wait()
     script = os.path.basename(command[1])
     if status:
         raise UserError(f'{script} failed')
     if max(times, default=0) < last_step:  # ended by a signal
         raise UserError(f'{script} was stopped before step {last_step}', 'measure again')
-    return times, peak_mb
+    return times

@@ -72,14 +72,13 @@ def measure_train(_, settings):
             f'--inter_op_threads={job.settings.inter_op_threads}',
             '--eval_every=0',
         ]
-        times, peak_mb = processes.run_trainer(command, sum(steps))
+        times = processes.run_trainer(command, sum(steps))
     # The line of the first update is that of step 0.
     start = times[steps.warmup if steps.warmup > 1 else 0]
     seconds = (times[sum(steps)] - start).total_seconds()
     metrics = {
         'ms per step': seconds / steps.measured * 1e3,
         'examples/sec': steps.measured * job.run_length.examples_per_step / seconds,
-        'peak memory, MB': peak_mb,
     }
     return _with_utilization(metrics, job)
 

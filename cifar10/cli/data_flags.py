@@ -70,9 +70,8 @@ def define_output_file(name, default, description):
 
     def check(path):
         files.check_name(path)
-        if os.path.islink(path):  # such as /dev/stdout, which must not be replaced
-            raise UserError(f'{path} is a symbolic link', 'name a file')
-        if os.path.exists(path) and not os.path.isfile(path):  # such as /dev/null
+        # /dev/stdout and /dev/null must not be replaced.
+        if os.path.islink(path) or os.path.exists(path) and not os.path.isfile(path):
             raise UserError(f'{path} is not a regular file', 'name a file')
 
     _define_path(name, default, description, check)

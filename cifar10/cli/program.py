@@ -67,7 +67,7 @@ def start(name, define_flags, check=None, arguments=None, hint='', needs_tensorf
       arguments: the positional arguments. None: flags only. A name like 'IMAGE...': at least one.
         '[FLAGS...]': any number. A dict from commands to the names of their arguments: a command.
       hint: end of the message about an unknown flag.
-      needs_tensorflow: False, or a list of the only commands that use TensorFlow.
+      needs_tensorflow: False for a script that does not use TensorFlow.
 
     Returns:
       The positional arguments; none in a library.
@@ -94,7 +94,7 @@ def start(name, define_flags, check=None, arguments=None, hint='', needs_tensorf
         words = _parse(sys.argv, arguments, hint)
         if check:
             check()
-        if needs_tensorflow is True or needs_tensorflow and words[0] in needs_tensorflow:
+        if needs_tensorflow:
             startup.import_tensorflow()
     except errors.UserError as error:
         _fail(1, _error_line(error))

@@ -9,6 +9,7 @@ from absl import flags
 from cifar10.cli import data_flags
 from cifar10.config import CLASSIC, HPARAMS, RECIPES, VARIABLE_STRATEGIES, RunSettings
 from cifar10.errors import UserError
+from cifar10.runs import run_record
 from cifar10.system import directories
 
 FLAGS = flags.FLAGS
@@ -174,7 +175,7 @@ def check():
     data_flags.check_directories_differ('train_dir', 'data_dir')
     if FLAGS.init_checkpoint:
         data_flags.check_directories_differ('train_dir', 'init_checkpoint')
-    hparams_from_flags()
+    hparams_from_flags(CLASSIC if FLAGS.fresh else run_record.read_hparams(FLAGS.train_dir))
     if FLAGS.profile_step and FLAGS.profile_step > FLAGS.max_steps:
         raise UserError(
             f'--profile_step={FLAGS.profile_step} is after the last step, --max_steps={FLAGS.max_steps}',
@@ -196,7 +197,7 @@ def settings_from_flags():
     return RunSettings(**{name: FLAGS[name].value for name in _SETTINGS if name in FLAGS})
 
 
-def hparams_from_flags(recorded=CLASSIC):
+def hparams_from_flags(recorded):
     """Return the HParams of the flags.
 
     A resumed run of the same recipe keeps the recorded values of the fields without a flag. Another

@@ -3,7 +3,7 @@
 Another data set is another entry of PUBLISHED, whose key is its name on the command line.
 """
 
-from typing import Mapping, NamedTuple, Optional, Sequence
+from typing import Mapping, NamedTuple, Sequence
 
 
 class Archive(NamedTuple):
@@ -35,8 +35,8 @@ class Published(NamedTuple):
     num_classes: int
     label_bytes: int  # per record; the last one is the label
     archives: Sequence[Archive]  # in the order of the tries; the last one is binary
+    python: PythonLayout
     sha1: Mapping[str, str] = {}  # hexadecimal, of the binary files
-    python: Optional[PythonLayout] = None
 
     @property
     def binary_files(self):

@@ -22,13 +22,12 @@ _SPLIT_NAME = re.compile(
 )
 
 
-def convert(images_dir, path, num_threads, progress, test_fraction=None, seed=0):
+def convert(images_dir, path, progress, test_fraction=None, seed=0):
     """Convert class folders to a data set; return the number of unusable files.
 
     Args:
       images_dir: see `find_images`.
       path: directory of the data set, new or empty.
-      num_threads: number of decoding threads.
       progress: a function of one line of text.
       test_fraction: see `find_images`.
       seed: seed for selecting test images and for shuffling.
@@ -49,7 +48,7 @@ def convert(images_dir, path, num_threads, progress, test_fraction=None, seed=0)
         ]:
             writer = dataset_writer.RecordWriter(directory, names, len(examples))
             labels, written = np.array([label for _, label in examples]), []
-            for decoded in decoding.decode([path for path, _ in examples], num_threads):
+            for decoded in decoding.decode([path for path, _ in examples]):
                 writer.write(labels[decoded.indices], decoded.images)
                 written += decoded.indices
                 failures += decoded.failures

@@ -26,10 +26,9 @@ class DamagedError(UserError):
 def find(published, place):
     """Return the paths of the copies in a directory."""
     names = ['', published.directory, *(archive.name for archive in published.archives)]
-    if published.python:
-        name = published.python.directory
-        # Keras 2 adds .tar.gz to an archive. Keras 3 adds -target or -target_archive.
-        names += [name, f'{name}-target/{name}', f'{name}.tar.gz', f'{name}-target_archive']
+    name = published.python.directory
+    # Keras 2 adds .tar.gz to an archive. Keras 3 adds -target or -target_archive.
+    names += [name, f'{name}-target/{name}', f'{name}.tar.gz', f'{name}-target_archive']
     paths = [os.path.join(place, name) for name in dict.fromkeys(names)]
     return [path for path in paths if os.path.isfile(path) or _holds_files(published, path)]
 
@@ -47,9 +46,8 @@ def find_of_programs(published):
 
 def _holds_files(published, directory):
     """Return True if a directory holds files of either version, and is no data set of a user."""
-    names = [published.train_files[0]]
-    if published.python:
-        names += [python_version.pickle_name(names[0]), published.python.meta_file]
+    first = published.train_files[0]
+    names = [first, python_version.pickle_name(first), published.python.meta_file]
     is_file = [os.path.isfile(os.path.join(directory, name)) for name in names]
     return any(is_file) and not dataset.has_info(directory)
 
@@ -112,7 +110,11 @@ def write_binary_files(published, copy, directory, is_strict=False):
 def _open_copy(published, copy):
     """Yield a function that opens a file of a copy by its name, and True for the Python version."""
     if os.path.isdir(copy):
-        is_python = not os.path.exists(os.path.join(copy, published.train_files[0]))
+        names = published.train_files
+        is_python = not os.path.exists(os.path.join(copy, names[0]))
+        if is_python:
+            names = list(map(python_version.pickle_name, names))
+        dataset.check_no_further_file(copy, names)
         yield lambda name: _open_file(os.path.join(copy, name)), is_python
         return
     with _open_file(copy):

@@ -8,8 +8,8 @@ also name the file of each example, in train_images.csv and test_images.csv.
 """
 
 import csv
-import glob
 import os
+import re
 from typing import NamedTuple, Optional, Sequence
 
 import numpy as np
@@ -122,7 +122,7 @@ def files_dir(data_dir=DATA_DIR, published=None):
         found = [files_dir(data_dir, published) for published in catalog.PUBLISHED.values()]
         return next(filter(os.path.isdir, found), found[0])
     parent, name = os.path.split(os.path.abspath(data_dir))
-    if published.python and name == published.python.directory:
+    if name == published.python.directory:
         data_dir = parent
     subdirectory = os.path.join(data_dir, published.directory)
     is_itself = name == published.directory or _find_published(data_dir) or has_info(data_dir)
@@ -197,11 +197,17 @@ def is_present(data_dir, published=None):
                 f'{path} is missing',
                 f'restore it, or move {directory} away and start again',
             )
-    pattern = os.path.join(glob.escape(directory), 'data_batch_*.bin')
-    others = sorted(set(glob.glob(pattern)) - set(found.train.paths))
-    if others and not has_info(directory):  # A trainer would leave out their images.
-        raise UserError(f'{others[0]} is not a file of the published data set', 'move it away')
+    if not has_info(directory):
+        check_no_further_file(directory, list(map(os.path.basename, found.train.paths)))
     return True
+
+
+def check_no_further_file(directory, train_files):
+    """Raise UserError for a further training file, whose images would be left out."""
+    for name in sorted(set(os.listdir(directory)) - set(train_files)):
+        if re.fullmatch(train_files[0].replace('1', r'\d+'), name):
+            path = os.path.join(directory, name)
+            raise UserError(f'{path} is not a file of the published data set', 'move it away')
 
 
 def has_info(directory):
@@ -218,6 +224,8 @@ def _parse_dataset_info(directory, content):
     names = content['classes']
     if not isinstance(names, list):
         raise ValueError('classes is not a list')
+    if len(names) > MAX_CLASSES:  # of an earlier version
+        raise UserError(f'{directory} has {len(names)} classes, more than {MAX_CLASSES}')
     check_class_names(names)
     if set(content['train']) & set(content['test']):
         raise ValueError('train and test have a file in common')

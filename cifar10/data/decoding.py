@@ -23,7 +23,7 @@ class DecodedImages(NamedTuple):
     failures: Sequence[Tuple[str, str]]  # (path, reason) of the other files
 
 
-def decode(paths, num_threads, open_file=functools.partial(open, mode='rb')):
+def decode(paths, open_file=functools.partial(open, mode='rb')):
     """Decode JPEG, PNG, GIF, BMP and WebP files; the file extension is ignored.
 
     The first image of a file is turned as its metadata say, and blended with white by its alpha
@@ -31,7 +31,6 @@ def decode(paths, num_threads, open_file=functools.partial(open, mode='rb')):
 
     Args:
       paths: paths of the files.
-      num_threads: number of decoding threads.
       open_file: a function that opens a file by its path.
 
     Yields:
@@ -56,7 +55,7 @@ def decode(paths, num_threads, open_file=functools.partial(open, mode='rb')):
             damage = f'the image is damaged or incomplete ({errors.reason(error)})'
             return None, getattr(error, 'strerror', None) or damage
 
-    with concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
+    with concurrent.futures.ThreadPoolExecutor() as pool:
         for start in range(0, len(paths), _CHUNK_FILES):
             chunk = paths[start : start + _CHUNK_FILES]
             with warnings.catch_warnings():

@@ -23,18 +23,16 @@ def is_available():
 def draw(result):
     """Return a dict from names to figures of a metrics.Result.
 
-    The dict is empty without matplotlib. Above 200 classes, the confusion matrix is left out.
+    The dict is empty without matplotlib.
     """
     if not is_available():
         return {}
     metrics, class_names = result.metrics, _display_names(result.class_names)
-    all_figures = {
+    return {
         'reliability': reliability_diagram(metrics.calibration()),
         'mistakes': mistakes(result.mistakes, class_names),
+        'confusion_matrix': confusion_matrix(metrics.confusion_matrix(), class_names),
     }
-    if metrics.num_classes <= 200:
-        all_figures['confusion_matrix'] = confusion_matrix(metrics.confusion_matrix(), class_names)
-    return all_figures
 
 
 def write(result, directory):

@@ -83,7 +83,6 @@ def confusion_matrix(metrics, class_names):
 
 
 def _frequent_confusions(metrics, class_names):
-    # A matrix of all classes may exceed the memory.
     wrong = ~metrics.is_correct
     pairs = zip(metrics.labels[wrong].tolist(), metrics.predicted_classes[wrong].tolist())
     found = collections.Counter(sorted(pairs)).most_common(20)

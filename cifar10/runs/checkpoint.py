@@ -1,6 +1,5 @@
 """Checkpoints of a run: files, choice, reading, validation."""
 
-import contextlib
 import math
 import os
 import re
@@ -265,21 +264,9 @@ def misfit(ckpt, variables):
     return None
 
 
-def newest_fitting(directory, variables):
-    """Return the path of the newest checkpoint that fits, see `misfit`; None without one."""
-    for path in candidates(directory):
-        with contextlib.suppress(UserError):  # It is damaged.
-            if not misfit(read(path), variables):
-                return path
-    return None
-
-
 def check_fits(ckpt, variables):
     """Raise UserError if a checkpoint of the user's choice does not fit, see `misfit`."""
     cause = misfit(ckpt, variables)
     if cause:
-        fitting = newest_fitting(os.path.dirname(ckpt.path), variables)
         remedy = 'give {checkpoint} or {checkpoint_dir} of a run of this network'
-        if fitting:
-            remedy = f'give {{checkpoint}}={fitting}'
         raise UserError(cause, remedy, 'checkpoint', 'checkpoint_dir')

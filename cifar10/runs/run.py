@@ -80,21 +80,11 @@ class Run:
         variables = {variable.op.name: variable for variable in tf.global_variables()}
         cause = checkpoint.misfit(resumed, variables)
         if cause:
-            raise UserError(cause, self._remedy_for_misfit(variables), 'fresh')
+            remedy = 'give the directory of a run of this network and optimizer, or set {fresh} to train a new run'
+            raise UserError(cause, remedy, 'fresh')
         # Otherwise the saver would keep the earlier checkpoints forever.
         saver.recover_last_checkpoints(checkpoint.listed_checkpoints(self.directory, resumed.path))
         return resumed.path
-
-    def _remedy_for_misfit(self, variables):
-        """Return the remedy if the preferred checkpoint does not fit, such as that of a program."""
-        remedy = 'give the directory of a run of this network and optimizer, or set {fresh} to train a new run'
-        fitting = checkpoint.newest_fitting(self.directory, variables)
-        if not fitting:
-            return remedy
-        paths = checkpoint.candidates(self.directory)
-        others = [os.path.basename(path) + '.*' for path in paths[: paths.index(fitting)]]
-        names = ', '.join([checkpoint.CHECKPOINT_STATE_FILE, *others[:-1]])
-        return f'delete {names} and {others[-1]} there to resume from {fitting}, or {remedy}'
 
     def write_record(self):
         """Write the record; raise UserError if it cannot be written."""

@@ -13,7 +13,6 @@ import tensorflow.compat.v1 as tf
 from cifar10 import distortions, errors, model
 from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.data import decoding
-from cifar10.data.progress_lines import ProgressLines
 from cifar10.errors import UserError
 from cifar10.serving import export
 from cifar10.system import machine
@@ -66,7 +65,7 @@ def _files_in_directory(directory, recursive, failures):
     return paths
 
 
-def predict(paths, predictor, class_names, top_k, failures, progress=None):
+def predict(paths, predictor, class_names, top_k, failures):
     """Yield a list of Prediction per DecodedImages, in the order of the files.
 
     A warning names each unusable file.
@@ -77,15 +76,13 @@ def predict(paths, predictor, class_names, top_k, failures, progress=None):
       class_names: class names in label order.
       top_k: number of classes per image.
       failures: a list. (path, reason) of each unusable file is appended.
-      progress: a function of one line of text, or None.
     """
-    lines = ProgressLines(progress, 'Predicting', len(paths)) if progress else None
     content = sys.stdin.buffer.read() if STDIN in paths and sys.stdin else b''
 
     def open_file(path):
         return io.BytesIO(content) if path == STDIN else open(path, 'rb')
 
-    for decoded in decoding.decode(paths, machine.num_cores(), open_file):
+    for decoded in decoding.decode(paths, open_file):
         probabilities = predictor(decoded.images) if decoded.indices else []
         predictions = []
         for index, row in zip(decoded.indices, probabilities):
@@ -96,8 +93,6 @@ def predict(paths, predictor, class_names, top_k, failures, progress=None):
         for path, reason in decoded.failures:
             errors.warn(f'{path} is left out: {reason}')
         failures += decoded.failures
-        if lines:
-            lines.advance(len(decoded.indices) + len(decoded.failures))
 
 
 def text_line(prediction):

@@ -8,6 +8,7 @@ import pytest
 from cifar10.cli import training_flags, training_job
 from cifar10.config import BEST, CLASSIC, FAST, HPARAMS, RECIPES, RunSettings
 from cifar10.data import dataset
+from cifar10.runs import run_record
 from cifar10.training import Job
 from tests.helpers import fields, messages, programs
 
@@ -147,6 +148,16 @@ def test_a_resumed_run_keeps_what_has_no_flag(recipe, kept):
     recorded = dataclasses.replace(FAST, contrast=0.5, **own)
     expected = dataclasses.replace(RECIPES[recipe], **own if kept else {})
     assert hparams('--recipe=' + recipe, recorded=recorded) == expected
+
+
+def test_a_flag_that_has_an_effect_with_the_recorded_values(tmp_path):
+    hparams = dataclasses.replace(FAST, moving_average_fraction=0.0)
+    run_record.write(str(tmp_path), run_record.RunRecord(hparams=hparams))
+    _parse('--recipe=fast', '--moving_average_decay=0.99', f'--train_dir={tmp_path}')
+    training_flags.check()
+    _parse('--recipe=fast', '--moving_average_decay=0.99')
+    with messages.raises('^--moving_average_decay has no effect with --recipe=fast: '):
+        training_flags.check()
 
 
 def test_a_resumed_run_that_would_end_within_its_warm_up():

@@ -136,7 +136,7 @@ def test_a_folder_that_cannot_be_read(tmp_path, monkeypatch):
 def test_every_image_is_there_once_with_its_label(tmp_path, capsys):
     top = pictures.write(tmp_path / 'photos', ['b', 'a', 'c d'], 20, size=(40, 50))
     out = str(tmp_path / 'out')
-    assert convert(top, out, 2, print, 0.25, 3) == 0
+    assert convert(top, out, print, 0.25, 3) == 0
     found = dataset.read(out)
     assert (found.class_names, found.directory) == (['a', 'b', 'c d'], out)
     parts = [oracle.read_records(split.paths) for split in (found.train, found.test)]
@@ -160,7 +160,7 @@ def test_every_image_is_there_once_with_its_label(tmp_path, capsys):
 def test_dataset_json(tmp_path):
     out = tmp_path / 'out'
     top = pictures.write(tmp_path / 'photos', ['no', 'yes'], 37)
-    assert convert(top, str(out), 2, print) == 0
+    assert convert(top, str(out), print) == 0
     said = json.loads((out / 'dataset.json').read_text())
     assert said['classes'] == ['no', 'yes']
     assert said['origin'] == f'{top}, converted with seed=0'
@@ -176,8 +176,8 @@ def test_dataset_json(tmp_path):
 
 def test_a_repetition_gives_the_same_bytes(tmp_path):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 10)
-    for name, seed, threads in [('first', 1, 1), ('second', 1, 3), ('third', 2, 2)]:
-        convert(top, str(tmp_path / name), threads, print, seed=seed)
+    for name, seed in [('first', 1), ('second', 1), ('third', 2)]:
+        convert(top, str(tmp_path / name), print, seed=seed)
     first, second, third = (
         [(tmp_path / name / data).read_bytes() for data in dataset.TRAIN_FILES]
         for name in ('first', 'second', 'third')
@@ -191,7 +191,7 @@ def test_no_more_classes_than_a_byte_has_values(tmp_path):
         folder.mkdir(parents=True)
         for j in range(2):
             Image.new('RGB', (32, 32), (i, 0, j)).save(str(folder / (f'{j}.bmp')))
-    convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), 2, print)
+    convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), print)
     for split in dataset.read(str(tmp_path / 'out')).splits:
         labels, images = oracle.read_records(split.paths)
         np.testing.assert_array_equal(labels, images[:, 0, 0, 0])
@@ -201,7 +201,7 @@ def test_no_more_classes_than_a_byte_has_values(tmp_path):
         f'^The folders of {tmp_path}/photos cannot be classes .the number of classes is 257, not '
         '2 to 256.: make one folder of images per class, at most 256$'
     ):
-        convert(str(tmp_path / 'photos'), str(tmp_path / 'more'), 2, print)
+        convert(str(tmp_path / 'photos'), str(tmp_path / 'more'), print)
 
 
 def _damage(top, *paths):
@@ -213,7 +213,7 @@ def _damage(top, *paths):
 def test_damaged_files_are_left_out(tmp_path):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 4)
     _damage(top, 'a/3.png', 'b/2.png')
-    assert convert(top, str(tmp_path / 'out'), 2, print) == 2
+    assert convert(top, str(tmp_path / 'out'), print) == 2
     found = dataset.read(str(tmp_path / 'out'))
     assert verification.verify(found.train) + verification.verify(found.test) == 6
 
@@ -226,7 +226,7 @@ def test_the_image_file_of_each_example_is_known(tmp_path):
             os.path.join(top, 'a,b', f'{len(name)}.png'), os.path.join(top, 'a,b', f'{name}.png')
         )
     _damage(top, 'a,b/3.png')
-    convert(top, str(tmp_path / 'out'), 2, print, 0.25)
+    convert(top, str(tmp_path / 'out'), print, 0.25)
     dataset_writer.hold_out(dataset.read(str(tmp_path / 'out')), str(tmp_path / 'held'), 6, 0)
     for directory, counts in [('out', [29, 10]), ('held', [23, 6])]:
         found = dataset.read(str(tmp_path / directory))
@@ -255,7 +255,7 @@ def test_the_image_file_of_each_example_is_known(tmp_path):
 def test_a_changed_list_of_image_files(tmp_path, capsys, change, is_read):
     """A damaged one does not stop an evaluation."""
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 4)
-    convert(top, str(tmp_path / 'out'), 2, print)
+    convert(top, str(tmp_path / 'out'), print)
     split = dataset.read(str(tmp_path / 'out')).train
     before, path = split.image_files(), tmp_path / 'out' / 'train_images.csv'
     path.write_text(change(path.read_text(encoding='utf-8')), encoding='utf-8')
@@ -276,7 +276,7 @@ def test_too_many_damaged_files(tmp_path, damaged, complaint):
         pictures.write(tmp_path / 'photos' / part, ['a', 'b'], 1)
     _damage(str(tmp_path / 'photos'), *damaged)
     with messages.raises(complaint):
-        convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), 2, print)
+        convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), print)
     assert os.listdir(str(tmp_path)) == ['photos']
 
 
@@ -285,9 +285,9 @@ def test_not_among_the_images(tmp_path):
     (tmp_path / 'link').symlink_to('photos')
     for out in ('photos/a/new/out', 'link/out'):
         with messages.raises(f'/out is in {top}: give a directory outside it'):
-            convert(top, str(tmp_path / out), 2, print)
+            convert(top, str(tmp_path / out), print)
     assert sorted(os.listdir(top)) == ['a', 'b']
-    convert(top, str(tmp_path / 'photos_out'), 2, print)
+    convert(top, str(tmp_path / 'photos_out'), print)
 
 
 def test_existing_paths_are_not_replaced(tmp_path):
@@ -299,9 +299,9 @@ def test_existing_paths_are_not_replaced(tmp_path):
     for name in ('full', 'file', 'link'):
         path = str(tmp_path / name)
         with messages.raises(f'^{path} exists: give the name of a new '):
-            convert(top, path, 2, print)
+            convert(top, path, print)
     with messages.raises('^The name of the new directory is empty: give a name$'):
-        convert(top, '', 2, print)
+        convert(top, '', print)
     (tmp_path / 'empty').mkdir()
-    convert(top, str(tmp_path / 'empty') + os.sep, 2, print)
+    convert(top, str(tmp_path / 'empty') + os.sep, print)
     assert verification.verify(dataset.read(str(tmp_path / 'empty')).train) == 4

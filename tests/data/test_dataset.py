@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cifar10
-from cifar10.data import catalog, dataset, dataset_writer, synthetic, verification
+from cifar10.data import catalog, copies, dataset, dataset_writer, synthetic, verification
 from tests.helpers import data_sets, messages, queues
 
 FINE = [f'fine_{i}' for i in range(100)]
@@ -39,8 +39,11 @@ def test_a_file_that_would_be_left_out(own_data_dir):
     """No trainer reads a sixth file of training images."""
     directory = os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY)
     shutil.copy(f'{directory}/data_batch_5.bin', f'{directory}/data_batch_6.bin')
-    with messages.raises(f'^{directory}/data_batch_6.bin is not a file of .*: move it away$'):
+    cause = f'^{directory}/data_batch_6.bin is not a file of .*: '
+    with messages.raises(cause + 'move it away$'):
         dataset.is_present(own_data_dir)
+    with messages.raises(cause + 'delete it'):
+        copies.write_binary_files(catalog.CIFAR10, directory, '/nowhere')
 
 
 def _write_class_names(data_dir, names):
@@ -89,6 +92,12 @@ def test_dataset_json(tmp_path):
     assert dataset.read(str(tmp_path)) == found
 
 
+def test_classes_of_an_earlier_version(tmp_path):
+    _describe(tmp_path, classes=list(map(str, range(257))))
+    with messages.raises(f'^{tmp_path} has 257 classes, more than 256$'):
+        dataset.read(str(tmp_path))
+
+
 @pytest.mark.parametrize(
     'changes, fault',
     [
@@ -96,7 +105,6 @@ def test_dataset_json(tmp_path):
         ({'classes': 'abc'}, 'classes is not a list'),
         ({'classes': ['a', 'a']}, 'two classes have the same name'),
         ({'classes': ['a', ' ']}, "' ' is not a class name"),
-        ({'classes': list(map(str, range(257)))}, 'the number of classes is 257, not 2 to 256'),
         ({'train': {}}, 'train has no files'),
         ({'train': {'../x': ABOUT}}, r"'\.\./x' is not a file name"),
         ({'train': {'a': {'examples': 5}}}, 'sha256'),

@@ -55,7 +55,7 @@ def test_the_image_files_of_images_in_both_parts(tmp_path):
             folder.mkdir(parents=True)
             pictures.noise(32, 32, seed=10 * i).save(str(folder / 'same.png'))
             pictures.noise(32, 32, seed=10 * i + seed + 1).save(str(folder / 'other.png'))
-    conversion.convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), 2, print)
+    conversion.convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), print)
     lines = dataset_info.describe(dataset.read(str(tmp_path / 'out'))).splitlines()
     assert 'Test images that are also training images: 2' in lines
     assert sorted(lines[-2:]) == [

@@ -239,7 +239,7 @@ def test_the_order_of_many_files(tmp_path, monkeypatch):
     found = decode(tmp_path, contents)
     assert found.indices == list(range(60))
     assert found.images[:, 0, 0, 0].tolist() == list(range(60))
-    assert max(len(part.indices) for part in decoding.decode([str(tmp_path / '00')] * 20, 2)) == 7
+    assert max(len(part.indices) for part in decoding.decode([str(tmp_path / '00')] * 20)) == 7
 
 
 def test_a_film_is_not_read_completely(tmp_path):
@@ -248,11 +248,11 @@ def test_a_film_is_not_read_completely(tmp_path):
     with open(path, 'wb') as opened:
         opened.write(b'moov')
         opened.truncate(200 * 10**9)
-    (part,) = decoding.decode([path], 1)
+    (part,) = decoding.decode([path])
     assert part.failures == [(path, messages.NOT_AN_IMAGE)]
 
 
 def test_without_pillow(monkeypatch):
     monkeypatch.setitem(sys.modules, 'PIL', None)
     with messages.raises('needs Pillow: pip install Pillow$'):
-        next(decoding.decode(['x'], 1))
+        next(decoding.decode(['x']))

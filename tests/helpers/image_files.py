@@ -19,7 +19,7 @@ def decode(directory, contents):
     for name, content in contents.items():
         (directory / name).write_bytes(content)
         paths.append(str(directory / name))
-    images, indices, failures = zip(*decoding.decode(paths, 2))
+    images, indices, failures = zip(*decoding.decode(paths))
     return decoding.DecodedImages(np.concatenate(images), sum(indices, []), sum(failures, []))
 
 

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint
-from tests.helpers import checkpoints, messages
+from tests.helpers import checkpoints
 from tests.helpers.small_run import train
 
 DATA = '.data-00000-of-00001'
@@ -175,18 +175,6 @@ def test_a_checkpoint_that_does_not_fit(tmp_path, name, shape, dtype, complaint)
         checkpoint.check_fits(
             checkpoint.read(path), {name: tf.get_variable('variable', shape, dtype)}
         )
-
-
-def test_the_newest_one_that_fits_is_named(tmp_path):
-    """A damaged one does not fit."""
-    paths = [_save(tmp_path, step) for step in (1, 2, 3, 4)]
-    os.truncate(paths[2] + '.index', 5)
-    checkpoints.write(paths[3], {'other': np.zeros([3], np.float32)})
-    newest, variables = checkpoint.read(paths[3]), {'numbers': tf.TensorSpec([3], tf.float32)}
-    with messages.raises(f'does not fit: .*: give `checkpoint`={paths[1]}$'):
-        checkpoint.check_fits(newest, variables)
-    with messages.raises(': give `checkpoint` or `checkpoint_dir` of a run of this network$'):
-        checkpoint.check_fits(newest, {'letters': tf.TensorSpec([3], tf.float32)})
 
 
 @pytest.mark.parametrize('value', [np.inf, np.nan])

@@ -4,7 +4,6 @@ import dataclasses
 import glob
 import math
 import os
-import re
 
 from absl import flags
 import pytest
@@ -159,31 +158,3 @@ def test_a_checkpoint_of_another_network(tmp_path, data_dir):
     with messages.raises('does not fit: its weights is missing'):
         train(tmp_path, data_dir, 3)
     assert sorted(os.listdir(str(tmp_path))) == before
-
-
-@pytest.mark.parametrize('steps', [[0], [9], [0, 9, 8]])
-@pytest.mark.parametrize('has_global_step', [False, True])
-def test_a_program_has_replaced_the_list(tmp_path, data_dir, capsys, steps, has_global_step):
-    """The remedy, carried out, resumes the run. Without a global step, the name has the step."""
-    train(tmp_path, data_dir, 4, save_checkpoint_steps=2)
-    with tf.Graph().as_default(), tf.Session() as session:
-        tf.get_variable('other', initializer=0.0)
-        if has_global_step:
-            tf.train.get_or_create_global_step()
-        session.run(tf.global_variables_initializer())
-        saver = tf.train.Saver()
-        for step in steps:
-            saver.save(session, str(tmp_path / 'model.ckpt'), step)
-    resumed = tmp_path / f'model.ckpt-{steps[-1]}'
-    complaint = f'^The checkpoint {resumed} does not fit: .*: delete (.*) there to resume from (.*), or give'
-    with messages.raises(complaint) as raised:
-        train(tmp_path, data_dir, 12)
-    names, path = re.search(complaint, str(raised.value)).groups()
-    assert path == str(tmp_path / 'model.ckpt-4')
-    for name in re.split(', | and ', names):
-        for found in tmp_path.glob(name):
-            found.unlink()
-    capsys.readouterr()
-    train(tmp_path, data_dir, 6)
-    assert messages.resuming(tmp_path, 4) in capsys.readouterr().out
-    assert_saved(tmp_path, 6)

@@ -21,7 +21,7 @@ def top(tmp_path_factory):
     top = tmp_path_factory.mktemp('top')
     data_sets.write(top / 'ten')
     folders = pictures.write(top / 'photos', ['a', 'b', 'c'], 20)
-    conversion.convert(folders, str(top / 'three'), 2, lambda line: None)
+    conversion.convert(folders, str(top / 'three'), lambda line: None)
     programs.succeed(
         'cifar10_train',
         f'--data_dir={top}/ten',

@@ -97,7 +97,7 @@ def test_two_classes_from_folders(tmp_path):
     """The page own_images.md shows the precision of a longer run."""
     top = pictures.write(tmp_path / 'photos', ['cat', 'dog'], 40, size=(37, 50))
     out, run = str(tmp_path / 'out'), str(tmp_path / 'run')
-    assert conversion.convert(top, out, 2, print) == 0
+    assert conversion.convert(top, out, print) == 0
     train = [f'--train_dir={run}', '--recipe=fast', '--max_steps=1', '--eval_every=0']
     evaluate = ['--checkpoint_dir=' + run, '--eval_dir=' + run + '_eval', '--run_once']
     evaluate += [f'--predictions_file={tmp_path / "predictions.csv"}']
@@ -112,7 +112,7 @@ def test_two_classes_from_folders(tmp_path):
     test_files = dataset.read(out).test.image_files()
     assert [row['file'] for row in predictions] == list(test_files.values())
     other = str(tmp_path / 'other')
-    conversion.convert(pictures.write(tmp_path / 'more', ['cat', 'horse'], 10), other, 2, print)
+    conversion.convert(pictures.write(tmp_path / 'more', ['cat', 'horse'], 10), other, print)
     for script, args in [('cifar10_train', train), ('cifar10_eval', evaluate)]:
         status, _, stderr = programs.call(script, '--data_dir=' + other, *args)
         assert status == 1

@@ -161,13 +161,6 @@ def test_oriented_files(run, tmp_path):
     np.testing.assert_allclose(probabilities, probabilities[:1] * len(paths), atol=1e-6)
 
 
-def test_progress_on_many_files(run):
-    many = (run.files * 500)[:500]
-    status, stdout, stderr = _predict(run, *many)
-    assert status == 0 and [line.split(': ')[0] for line in stdout.splitlines()] == many
-    assert 'Predicting 100%: 500 of 500 images, ' in stderr and ' images/s' in stderr
-
-
 def test_names_of_the_run(own_run, tmp_path):
     record = tmp_path / 'run' / 'run.json'
     record.write_text(json.dumps({'num_towers': 1, 'class_names': ['one', 'too', 'few']}))
