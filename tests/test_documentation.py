@@ -32,7 +32,6 @@ NOT_RUN = [
     r': \. venv/bin/activate$',
     r': pip install ',
     r': python -m pytest ',
-    r': python -m tf2onnx.convert ',
     r': tensorboard ',
     r': git clone ',
     r' \.\./(dlwithtf|practice)/',
