@@ -1,14 +1,10 @@
 """Results, peak memory and ends of measured processes, without TensorFlow."""
 
-import contextlib
 import datetime
-import gc
-import multiprocessing
 import os
 import resource
 import signal
 import sys
-import time
 
 import pytest
 
@@ -54,60 +50,6 @@ def test_the_process_is_new_and_ignores_ctrl_c():
     """The benchmark reports it."""
     pid, handler = processes.call_in_new_process(_process_id_and_handler)
     assert pid != os.getpid() and handler == signal.SIG_IGN
-
-
-class _Interrupted(BaseException):
-    pass
-
-
-@contextlib.contextmanager
-def _interrupted_by(number):
-    """Expect that the signal interrupts the block; yield a list for its child processes."""
-    children = []
-
-    def handle(*_):
-        children.extend(multiprocessing.active_children())
-        raise _Interrupted
-
-    # The collection of a graph of another test would swallow the exception.
-    gc.collect()
-    gc.disable()
-    before = signal.signal(number, handle)
-    try:
-        with pytest.raises(_Interrupted):
-            yield children
-    finally:
-        signal.signal(number, before)
-        gc.enable()
-
-
-class _SignalWhileSent:
-    """A number of seconds. Its pickling, just before a child process starts, sends a signal."""
-
-    def __init__(self, number, seconds):
-        self._number, self._seconds = number, seconds
-
-    def __reduce__(self):
-        os.kill(os.getpid(), self._number)
-        return float, (self._seconds,)
-
-
-def test_signal_ends_a_fresh_process():
-    with _interrupted_by(signal.SIGINT) as children:
-        processes.call_in_new_process(time.sleep, _SignalWhileSent(signal.SIGINT, 20))
-    (child,) = children  # it had started, because something ended it
-    assert child.exitcode == -signal.SIGKILL
-
-
-def test_signal_ends_a_trainer(tmp_path):
-    pid = tmp_path / 'pid'
-    trainer = 'import os, time; open(%r, "w").write(str(os.getpid())); os.kill(os.getppid(), %d); time.sleep(20)'
-    start = time.monotonic()
-    with _interrupted_by(signal.SIGTERM):
-        processes.run_trainer([sys.executable, '-c', trainer % (str(pid), signal.SIGTERM)], 20)
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(pid.read_text()), 0)
-    assert time.monotonic() - start < 10
 
 
 LINE = '2026-01-01 00:00:0%d.500000: step %d, loss = 1.00 (1.0 examples/sec; 1.000 sec/batch)\n'
