@@ -7,9 +7,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
-from cifar10.runs import checkpoint, run_record
+from cifar10.runs import run_record
 from cifar10.system import directories
-from tests.helpers import messages
 
 
 def _save_number(directory, step):
@@ -72,28 +71,6 @@ def test_each_checkpoint_is_found_once(tmp_path, clock, capsys):
     )
 
 
-@pytest.mark.parametrize('has_record', [False, True])
-def test_a_wait_without_an_end_is_announced_once(tmp_path, clock, capsys, has_record):
-    """A program of a book writes no record; only Ctrl-C ends the wait."""
-
-    def interrupt():
-        raise KeyboardInterrupt
-
-    if has_record:
-        _record(tmp_path, 30)
-    _save_number(tmp_path, 1)
-    _saves(tmp_path, clock, {5: 10})
-    clock.due[20] = interrupt
-    with pytest.raises(KeyboardInterrupt):
-        _found(tmp_path, clock, 1)
-    assert capsys.readouterr().out == (
-        ''
-        if has_record
-        else f'Waiting for a new checkpoint in {tmp_path} until Ctrl-C, because no run.json names '
-        'the last step of the run\n'
-    )
-
-
 def test_at_most_one_per_interval(tmp_path, clock):
     _saves(tmp_path, clock, {time: time for time in range(3, 67, 3)})
     assert _found(tmp_path, clock, 30, 40)[:3] == [(3, 4), (33, 34), (63, 64)]
@@ -120,22 +97,6 @@ def test_the_last_one_does_not_wait_and_ends_it(tmp_path, clock, capsys, is_ther
     )
 
 
-def test_a_checkpoint_that_comes_between_two_looks_is_not_missed(tmp_path, clock, monkeypatch):
-    """The last checkpoint is saved during the read of the newest one."""
-    _record(tmp_path, 2)
-    _save_number(tmp_path, 1)
-    fingerprint = checkpoint.fingerprint
-
-    def then_save(directory):
-        found = fingerprint(directory)
-        if clock.now == 4:
-            _save_number(tmp_path, 2)
-        return found
-
-    monkeypatch.setattr(checkpoint, 'fingerprint', then_save)
-    assert [step for step, _ in _found(tmp_path, clock, 300)] == [1, 2]
-
-
 @pytest.mark.skipif(directories.fcntl is None, reason='this system has no locks')
 def test_a_run_that_is_being_resumed_has_not_ended(tmp_path, clock):
     """Its trainer holds the lock, and has not yet recorded the new end."""
@@ -156,20 +117,3 @@ def test_what_waits_for_the_interval_is_not_missed_at_the_timeout(tmp_path, cloc
     _saves(tmp_path, clock, {10: 10, 20: 20})
     assert _found(tmp_path, clock, 300, 50) == [(10, 10), (20, 70)]
     assert clock.now == 70
-
-
-@pytest.mark.parametrize('comes_back', [False, True])
-def test_the_directory_is_gone(tmp_path, clock, comes_back):
-    """A fresh trainer recreates it."""
-    run = tmp_path / 'run'
-    run.mkdir()
-    _save_number(run, 1)
-    checkpoints = evaluation.checkpoints_iterator(str(run), 10, 50)
-    assert next(checkpoints).step == 1
-    run.rename(tmp_path / 'aside')
-    if comes_back:
-        clock.due = {1: run.mkdir}
-        assert list(checkpoints) == []
-    else:
-        with messages.raises(f'^{run} does not exist: it {messages.MOVED}'):
-            next(checkpoints)

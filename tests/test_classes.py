@@ -5,7 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as input_lib
-from cifar10.benchmark import measurements, reference
+from cifar10.benchmark import measurements
 from cifar10.data import dataset
 from cifar10.runs import run_record
 from cifar10.training import Job
@@ -40,24 +40,6 @@ def test_labels_of_cifar100_out_of_the_queues(many_dir):
         assert some_labels.tolist() == _labels_of(some_images, 200, 1)
 
 
-def test_one_example_of_two_label_bytes(many_dir):
-    split = dataset.read(many_dir).train
-    example = input_lib.read_cifar10(
-        tf.train.string_input_producer(split.paths, shuffle=False), split.label_bytes
-    )
-    for label, image in queues.run([example.label, example.uint8image], 60):
-        assert label.tolist() == _labels_of([image.transpose(2, 0, 1)], 400, 0)
-
-
-def test_the_shuffle_queue_is_bounded(tmp_path, many_dir):
-    """Its minimum is at most that of CIFAR-10, for any number of examples."""
-    split = dataset.read(many_dir).train
-    for num_examples, minimum in [(3000000, 20000), (50000, 20000), (263, 105)]:
-        with tf.Graph().as_default():
-            input_lib.shuffled_records(split, num_examples, 128)
-            assert tf.get_collection(input_lib.SHUFFLE_QUEUE_MIN) == [minimum]
-
-
 def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
     job = Job(dataset.read(many_dir), devices=['/cpu:0', '/cpu:1'])
     batches = [(tf.zeros([128, 24, 24, 3]), tf.zeros([128], tf.int32))] * 2
@@ -69,14 +51,6 @@ def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
         and shapes['softmax_linear/biases'] == [100]
     )
     assert dataset.read('').num_classes == 10
-
-
-def test_the_reference_has_them_too(many_dir):
-    job = Job(dataset.read(many_dir))
-    reference.training_step(job, [(tf.zeros([2, 24, 24, 3]), tf.constant([0, 99]))])
-    assert tf.trainable_variables()[-1].shape.as_list() == [100]
-    images, labels = reference.distorted_inputs(job.dataset, 5)
-    assert set(np.concatenate(queues.run(labels, 20))) - set(range(20))  # no superclasses
 
 
 def test_a_checkpoint_is_scored_on_its_own_classes(tmp_path):

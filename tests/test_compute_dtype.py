@@ -16,7 +16,7 @@ from cifar10.runs.run import open_run
 from cifar10.system import machine
 from cifar10.training import Job
 from scripts import cifar10_train
-from tests.helpers import messages, oracle
+from tests.helpers import messages
 
 BFLOAT16 = dataclasses.replace(CLASSIC, compute_dtype='bfloat16')
 has_kernels = pytest.mark.skipif(
@@ -181,67 +181,6 @@ def test_gradients_of_sub_batches_are_added_in_float32(graph, monkeypatch, tmp_p
     tf.gradients(logits, tf.trainable_variables('conv./weights'))
     sums = [op for op in graph.get_operations() if op.type == 'AddN' and len(op.inputs) == 4]
     assert len(sums) == 2 and {op.get_attr('T') for op in sums} == {tf.float32}
-
-
-def _round(x):
-    """Round to bfloat16: the upper 16 bits of float32, to the nearest even."""
-    bits = np.asarray(x, np.float32).view(np.uint32)
-    bits = bits + 0x7FFF + ((bits >> 16) & 1)
-    return (bits & np.uint32(0xFFFF0000)).view(np.float32)
-
-
-@has_kernels
-def test_a_step_equals_numpy_with_rounded_numbers():
-    """Logits, and the gradient of conv2's weights from the rounded factors."""
-    rng = np.random.RandomState(0)
-    images = rng.randn(3, 24, 24, 3).astype(np.float32)
-    batch = tf.placeholder(tf.float32, [None, 24, 24, 3])
-    logits = {'bfloat16': cifar10.inference(batch, hparams=BFLOAT16, num_sub_batches=1)}
-    with tf.variable_scope(tf.get_variable_scope(), reuse=True):
-        logits['float32'] = cifar10.inference(batch)
-    variables = {variable.op.name: variable for variable in tf.trainable_variables()}
-    assert {variable.dtype.base_dtype for variable in variables.values()} == {tf.float32}
-    convolution = tf.get_default_graph().get_operation_by_name('conv2/Conv2D')
-    sums, (x, _) = convolution.outputs[0], convolution.inputs
-    weights = variables['conv2/weights']
-    total = tf.reduce_sum(tf.square(logits['bfloat16']))
-    gradients = tf.gradients(total, [sums, weights])
-    in_float32, in_bfloat16 = [
-        tf.gradients(tf.reduce_sum(tf.square(logits[name])), list(variables.values()))
-        for name in ('float32', 'bfloat16')
-    ]
-    # 1 for gradients that differ only by noise
-    projections = {
-        name: tf.reduce_sum(a * b) / tf.reduce_sum(a * a)
-        for name, a, b in zip(variables, in_float32, in_bfloat16)
-    }
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        for variable in variables.values():
-            variable.load(rng.normal(0, 0.05, variable.shape.as_list()), session)
-        values = session.run(variables)
-        found, (x, (dy, dw)) = session.run([logits, [x, gradients]], {batch: images})
-        assert session.run(projections, {batch: images}) == pytest.approx(
-            dict.fromkeys(variables, 1), abs=0.05
-        )
-    expected = oracle.logits(images, values, _round)
-    exact = oracle.logits(images, values)
-    scale = np.abs(exact).max()
-    # A sum next to the middle between two numbers can be rounded to the other one. Without oneDNN's
-    # products in bfloat16, partial sums of the fully connected layers are rounded, too.
-    is_native = machine.compute_dtype('auto', is_gpu=False) == tf.bfloat16
-    difference = np.abs(found['bfloat16'] - expected).max()
-    assert difference < (1e-3 if is_native else 1e-2) * scale
-    assert np.abs(found['float32'] - exact).max() < 1e-5 * scale
-    assert 1e-3 * scale < np.abs(expected - exact).max() < 2e-2 * scale
-    x, dy = (np.asarray(value, np.float64) for value in (x, dy))
-    padded = np.pad(x, [(0, 0), (2, 2), (2, 2), (0, 0)])
-    windows = [padded[:, i : i + 12, j : j + 12] for i in range(5) for j in range(5)]
-    products = [np.einsum('nyxi,nyxo->io', window, dy) for window in windows]
-    # Without oneDNN, partial sums are rounded, too.
-    differences = dw.reshape(25, 64, 64) - products
-    assert np.linalg.norm(differences) < 2**-6 * np.linalg.norm(products)
-    assert np.abs(differences).max() < 2**-5 * np.abs(products).max()
 
 
 def _train(data_dir, train_dir, compute_dtype, max_steps):

@@ -28,12 +28,6 @@ def _committed(name):
     return _texts(os.path.join(FIGURES, name + '.svg'))
 
 
-def _rows(name):
-    with open(os.path.join(FIGURES, 'measurements', name + '.csv')) as opened:
-        lines = [line.strip() for line in opened if not line.startswith('#')]
-    return [line.split(',') for line in lines[1:]]
-
-
 def test_the_committed_figures_are_drawn(tmp_path):
     """Coordinates differ between versions of matplotlib."""
     pytest.importorskip('matplotlib')

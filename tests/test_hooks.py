@@ -62,23 +62,6 @@ def test_a_resumed_run_counts_all_epochs(monkeypatch, capsys):
     ]
 
 
-def test_a_speed_that_changes_is_followed(monkeypatch, capsys):
-    """At step 550, the last 100 lines are 49 steps of one second and 51 of three."""
-    run_length = RunLength(1, 1000, last_step=10000)
-    found = _positions(monkeypatch, capsys, run_length, 1, lambda step: 1 if step < 500 else 3, 800)
-    # The first step has only the line of step 0.
-    assert [found[step - 1].rpartition(', ')[2] for step in (400, 550, 800)] == [
-        '2:40:00 left',
-        '5:18:09 left',
-        '7:40:00 left',
-    ]
-
-
-def test_others_have_come_further_than_the_end(monkeypatch, capsys):
-    *_, line = _positions(monkeypatch, capsys, RunLength(1, 10, last_step=3), 5, lambda step: 1, 5)
-    assert line.endswith(' epoch 0.50 of 0.3, 0:00:00 left')
-
-
 class _Coordinator:
     """Coordinator that requests a stop after a number of waits, which take no time."""
 

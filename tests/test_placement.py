@@ -8,14 +8,10 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as input_lib, model, multi_gpu, optimizer, placement, training
-from cifar10.benchmark import measurements
+from cifar10 import model, multi_gpu, optimizer, placement, training
 from cifar10.cli import training_job
-from cifar10.config import BEST, CLASSIC, FAST, RunLength, RunSettings
-from cifar10.data import dataset
-from cifar10.runs.run import open_run
+from cifar10.config import BEST, CLASSIC, FAST, RunLength
 from cifar10.system import machine
-from scripts import cifar10_multi_gpu_train
 from tests.helpers import checkouts, forks, pages
 
 SLOW = pytest.mark.slow
@@ -169,30 +165,3 @@ for op in tf.get_default_graph().get_operations():
     ]:
         for output, number in zip(outputs, (device, 0)):
             assert set(re.findall(f'(?m)^{kind} (.*)$', output)) == {f'/device:CPU:{number}'}
-
-
-def test_the_benchmark_builds_the_graph_of_the_script(tmp_path, data_dir):
-    """Compare names, types and devices of all operations of the train op."""
-    job = training.Job(
-        dataset.read(data_dir),
-        dataclasses.replace(CLASSIC, batch_size=16),
-        [f'/cpu:{i}' for i in range(4)],
-        RunSettings(max_steps=1, eval_every=0),
-        variable_strategy='first_device',
-    )
-    with open_run(str(tmp_path), job.record) as run:
-        cifar10_multi_gpu_train.train(job, run)
-
-    def operations(graph, train_op):
-        needed = tf.graph_util.extract_sub_graph(graph.as_graph_def(), [train_op])
-        return [(node.name, node.op, node.device) for node in needed.node]
-
-    with tf.Graph().as_default() as graph, tf.device('/cpu:0'):
-        images, labels = input_lib.distorted_inputs(job.dataset, job.hparams.batch_size)
-        queue = input_lib.prefetch_queue(images, labels, 2 * job.num_towers)
-        batches = input_lib.tower_batches(queue, job.num_towers)
-        train_op = measurements.training_step('ours', job, batches).name
-        found = operations(graph, train_op)
-    with tf.Graph().as_default() as graph:
-        tf.train.import_meta_graph(str(tmp_path / 'model.ckpt-1.meta'))
-        assert found == operations(graph, train_op) and len(found) > 500

@@ -11,7 +11,7 @@ from cifar10 import training
 from cifar10.config import RunLength
 from cifar10.runs.run import open_run
 from cifar10.system import signals
-from tests.helpers import events, messages
+from tests.helpers import messages
 from tests.helpers.small_run import fake_job, job
 
 
@@ -72,18 +72,6 @@ def test_lines_and_checkpoints_when_the_step_jumps(
     assert set(saved) <= {0, *steps} and (saved[0], saved[-1]) == (0, steps[-1])
     intervals = np.diff(saved)
     assert all(intervals[:-1] >= checkpoint) and all(intervals < checkpoint + 2 * jump)
-
-
-def test_summaries_when_the_step_jumps(tmp_path, data_dir):
-    """Loss and epoch are written at the same steps, at most two session runs late."""
-    _train(tmp_path, data_dir, 7, 200, save_summaries_steps=10)
-    written = events.scalars(tmp_path)
-    steps = [step for step, tag, _ in written if tag == 'loss']
-    epochs = [(step, value) for step, tag, value in written if tag == 'epoch']
-    assert [step for step, _ in epochs] == steps and steps[0] == 7
-    assert [value for _, value in epochs] == pytest.approx([step / 10 for step in steps])
-    intervals = np.diff(steps)
-    assert all(intervals[:-1] >= 9) and all(intervals < 10 + 3 * 7)
 
 
 WORKER_JOB = fake_job(RunLength(10, 100, 6), log_frequency=2)

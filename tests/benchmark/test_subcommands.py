@@ -90,29 +90,6 @@ def test_the_input_beside_the_step(monkeypatch):
     }
 
 
-@pytest.mark.parametrize(
-    'devices, times',
-    [(['/cpu:0', '/cpu:1'], 1), (['/gpu:0', '/gpu:1', '/gpu:0'], 2)],
-)
-def test_limit_counts_each_gpu_and_all_cores_once(monkeypatch, devices, times):
-    def without_process(function, *args):
-        if function is measurements.matmul_flops_per_sec:
-            assert args == (devices[0],)
-            return 3e9
-        return {'ms per step': 50.0, 'examples/sec': 1.0}
-
-    monkeypatch.setattr(processes, 'call_in_new_process', without_process)
-    metrics = subcommands.measure_step('ours', _settings(CPU_JOB._replace(devices=devices)))
-    gflops = pytest.approx(13.4778 / 128 * 8 * len(devices) / 0.05, 1e-5)
-    assert metrics == {
-        'ms per step': 50,
-        'examples/sec': 1,
-        'GFLOP/s': gflops,
-        'matrix product, GFLOP/s': times * 3,
-        'share of the matrix product': metrics['GFLOP/s'] / (times * 3),
-    }
-
-
 def test_trainer_gets_flags_and_is_timed(tmp_path, monkeypatch):
     """The trainer only prints: 4 seconds from step 12 to step 28."""
     script = 'cifar10_multi_gpu_train.py'
@@ -124,7 +101,7 @@ def test_trainer_gets_flags_and_is_timed(tmp_path, monkeypatch):
     settings = _settings(steps=StepCounts(12, 16), scripts_dir=str(tmp_path))
     metrics = subcommands.measure_train('ours', settings)
     assert (metrics['ms per step'], metrics['examples/sec']) == (250, 64)
-    assert metrics['peak memory, MB'] > 0 and metrics['matrix product, GFLOP/s'] == 1
+    assert metrics['matrix product, GFLOP/s'] == 1
     with open(str(tmp_path / 'argv')) as argv:
         path, data_dir, train_dir, *others = json.load(argv)
     assert (path, data_dir) == (str(tmp_path / script), '--data_dir=' + CPU_JOB.dataset.directory)
@@ -135,16 +112,6 @@ def test_trainer_gets_flags_and_is_timed(tmp_path, monkeypatch):
         '--eval_every=0'
     )
     assert others == expected.split()
-
-
-def test_warm_up_of_one_step(tmp_path, monkeypatch):
-    """The trainer prints the line of its first update as step 0."""
-    (tmp_path / 'cifar10_multi_gpu_train.py').write_text(
-        'for i, step in (1, 0), (3, 2), (5, 3): print("2026-01-01 00:00:0%d.000000: step %d, " % (i, step))'
-    )
-    monkeypatch.setattr(processes, 'call_in_new_process', lambda function, device: 1e9)
-    settings = _settings(steps=StepCounts(1, 2), scripts_dir=str(tmp_path))
-    assert subcommands.measure_train('ours', settings)['ms per step'] == 2000
 
 
 def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):

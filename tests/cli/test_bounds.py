@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 import runpy
 
 from absl import flags
@@ -91,28 +90,3 @@ def test_every_place_is_checked(script, tmp_path, monkeypatch):
                 assert _refused(name, value), (name, value)
             assert not _refused(name, 'file'), name
     assert len(os.listdir(str(tmp_path))) == 3
-
-
-def test_every_place_may_begin_with_the_home_directory(script, tmp_path, monkeypatch):
-    """A shell does not expand it after --NAME=."""
-    monkeypatch.setenv('HOME', str(tmp_path))
-    for name in _places(script):
-        for given, expected in [
-            ('~/new', f'{tmp_path}/new'),
-            ('~nobody-here/new', '~nobody-here/new'),
-            ('a~/~', 'a~/~'),
-        ]:
-            (tmp_path / 'flags').write_text(f'--{name}={given}')
-            for flagged in ({name: given}, {'flagfile': tmp_path / 'flags'}):
-                _parse(**flagged)
-                assert flags.FLAGS[name].value == expected, name
-
-
-def test_a_working_directory_that_has_been_removed(tmp_path, monkeypatch):
-    (tmp_path / 'gone').mkdir()
-    monkeypatch.chdir(tmp_path / 'gone')
-    (tmp_path / 'gone').rmdir()
-    status, _, stderr = programs.call('cifar10_train', '--train_dir=x')
-    assert status == 2 and re.fullmatch(
-        'cifar10_train.py: error: flag --train_dir=x: .*No such file or directory.*\n', stderr
-    )

@@ -110,14 +110,6 @@ def test_invalid_folders(tmp_path, paths, complaint):
         conversion.find_images(top, None, 0)
 
 
-@pytest.mark.parametrize(
-    'names', [['bus', 'test_tube', 'train_station'], ['test_strip', 'test_tube']]
-)
-def test_class_names_like_splits(tmp_path, names):
-    top = _touch(tmp_path, *(f'{folder}/{i}' for folder in names for i in range(2)))
-    assert conversion.find_images(top, 0.5, 0)[0] == names
-
-
 def test_a_folder_that_cannot_be_read(tmp_path, monkeypatch):
     """The error is injected, because root can read everything."""
     top = _touch(tmp_path, 'a/1', 'b/1', 'b/below/2')
@@ -242,26 +234,6 @@ def test_the_image_file_of_each_example_is_known(tmp_path):
                 picture = np.asarray(Image.open(path))
                 np.testing.assert_array_equal(images[i], picture)
             assert split.image_files() == {int(row[0]): row[1] for row in rows}
-
-
-@pytest.mark.parametrize(
-    'change, is_read',
-    [
-        (lambda text: ('\ufeff' + text).replace('\n', '\r\n'), True),  # as a spreadsheet saves it
-        (lambda text: text.replace(',', ';'), False),
-        (lambda text: text.replace('0,', 'zero,'), False),
-    ],
-)
-def test_a_changed_list_of_image_files(tmp_path, capsys, change, is_read):
-    """A damaged one does not stop an evaluation."""
-    top = pictures.write(tmp_path / 'photos', ['a', 'b'], 4)
-    convert(top, str(tmp_path / 'out'), print)
-    split = dataset.read(str(tmp_path / 'out')).train
-    before, path = split.image_files(), tmp_path / 'out' / 'train_images.csv'
-    path.write_text(change(path.read_text(encoding='utf-8')), encoding='utf-8')
-    assert split.image_files() == (before if is_read else {})
-    warning = f': {path} is damaged, so no image file is named: it must have the columns index, '
-    assert (warning in capsys.readouterr().err) == (not is_read)
 
 
 @pytest.mark.parametrize(

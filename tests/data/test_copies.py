@@ -161,13 +161,6 @@ def test_the_version_for_python_in_the_data_dir(
     assert images.shape[1:] == (24, 24, 3) and labels.dtype == 'int32'
 
 
-def test_a_directory_under_another_name(small, versions, tmp_path):
-    """The pickles are directly in it."""
-    shutil.copytree(str(versions / PYTHON_DIRECTORY), str(tmp_path / 'mine'))
-    preparation.prepare(small, str(tmp_path / 'mine'), print)
-    _assert_same(tmp_path / 'mine', versions)
-
-
 def test_another_data_set_in_this_format(small, versions, tmp_path, capsys):
     """It is used where the user has named it, with a warning."""
     source = small._replace(sha1=catalog.CIFAR10.sha1)
@@ -232,18 +225,6 @@ def test_a_copy_without_its_first_training_file(small, versions, tmp_path):
         preparation.use_copy(str(tmp_path), small, print)
     (tmp_path / 'cifar-100-python.tar.gz').write_bytes(b'')
     assert len(copies.find(catalog.CIFAR100, str(tmp_path))) == 1
-
-
-def test_an_incomplete_binary_directory(small, versions, tmp_path):
-    """The line names the file in this directory, not in the one that is removed."""
-    source = tmp_path / 'source'
-    shutil.copytree(str(versions / DIRECTORY), str(source))
-    with open(str(source / 'data_batch_2.bin'), 'ab') as file:
-        file.write(b'x')
-    with messages.raises(
-        f'^{source}/data_batch_2.bin has an incomplete record: [^;]*: delete it or replace '
-    ):
-        preparation.convert(small, str(source), str(tmp_path / 'out'), print)
 
 
 def test_the_published_md5s():

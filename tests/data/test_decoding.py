@@ -15,7 +15,6 @@ from tests.helpers.image_files import (
     DAMAGED,
     SMALL,
     decode,
-    oriented_png_files,
     photograph,
 )
 from tests.helpers.pictures import encoded, noise, smooth
@@ -144,16 +143,6 @@ def test_jpeg(tmp_path, mode):
     assert np.abs(difference).max() <= (0.51 if mode == 'CMYK' else 0)
 
 
-def test_a_bmp_file_from_top_to_bottom(tmp_path):
-    """Its height is negative."""
-    image = noise(32, 32)
-    content = encoded(image, 'BMP')
-    height = (-32 & 0xFFFFFFFF).to_bytes(4, 'little')
-    rows = [content[54 + 96 * i : 54 + 96 * (i + 1)] for i in range(32)]
-    content = content[:22] + height + content[26:54] + b''.join(reversed(rows))
-    np.testing.assert_array_equal(_decode_one(tmp_path, content), np.asarray(image))
-
-
 # Orientation of EXIF -> how the stored pixels are to be shown (CIPA DC-008)
 _TURNS = {
     1: lambda pixels: pixels,
@@ -175,24 +164,6 @@ def test_the_orientation_of_a_photograph(tmp_path, orientation):
     assert orientation in (0, 1, 9) or np.abs(expected - upright).max() > 20
     difference = _decode_one(tmp_path, photograph(orientation)) - expected
     assert np.abs(difference).max() <= 1
-
-
-@pytest.mark.parametrize('orientation', _TURNS)
-def test_all_kinds_of_png_metadata_turn_the_image(tmp_path, orientation):
-    files = oriented_png_files(orientation)
-    expected = _TURNS[orientation](np.asarray(noise(32, 32)))
-    for name, content in files.items():
-        np.testing.assert_array_equal(_decode_one(tmp_path, content), expected, name)
-
-
-@pytest.mark.parametrize('at', [2, 6, 12, 20])
-def test_a_damaged_exif_header(tmp_path, at, recwarn):
-    """The image is used, or named."""
-    content = bytearray(photograph(6))
-    start = content.index(b'Exif')
-    content[start + at : start + at + 2] = b'\xff\xff'
-    found = decode(tmp_path, {'photo': bytes(content), 'upright': photograph(1)})
-    assert len(found.images) + len(found.failures) == 2 and not recwarn.list
 
 
 def test_damaged_files_are_named_and_the_others_decoded(tmp_path):
@@ -240,16 +211,6 @@ def test_the_order_of_many_files(tmp_path, monkeypatch):
     assert found.indices == list(range(60))
     assert found.images[:, 0, 0, 0].tolist() == list(range(60))
     assert max(len(part.indices) for part in decoding.decode([str(tmp_path / '00')] * 20)) == 7
-
-
-def test_a_film_is_not_read_completely(tmp_path):
-    """A sparse file of 200 GB."""
-    path = str(tmp_path / 'film.mov')
-    with open(path, 'wb') as opened:
-        opened.write(b'moov')
-        opened.truncate(200 * 10**9)
-    (part,) = decoding.decode([path])
-    assert part.failures == [(path, messages.NOT_AN_IMAGE)]
 
 
 def test_without_pillow(monkeypatch):

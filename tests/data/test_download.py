@@ -164,12 +164,6 @@ def test_the_md5_decides_which_archive_it_is(start, tmp_path):
     assert path == str(tmp_path / NAME) and pathlib.Path(path).read_bytes() == CONTENT
 
 
-def test_a_part_that_cannot_be_written(start, tmp_path):
-    (tmp_path / f'{NAME}.part').mkdir()
-    with messages.raises(rf'^Cannot write {tmp_path}/{NAME}.part \(Is a directory\): make room'):
-        _download(tmp_path, start('none'))
-
-
 def test_a_disk_that_is_full(start, tmp_path):
     """The limit of the size of a file has the same effect."""
     resource = pytest.importorskip('resource')

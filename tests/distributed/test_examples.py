@@ -8,7 +8,6 @@ import textwrap
 
 import pytest
 
-from cifar10.data import dataset
 from tests.helpers import programs
 
 DOCS = os.path.join(programs.ROOT, 'docs', 'examples')
@@ -86,27 +85,6 @@ def test_slurm(run_shell):
     assert '\nsrun --kill-on-bad-exit=1 ' in _read('slurm.sh')
 
 
-@pytest.mark.parametrize('mistake', [1, 2])
-def test_slurm_starts_again_but_not_after_a_mistake(run_shell, tmp_path, mistake):
-    count = (
-        f'[ $1 = {TRAINER} ] || exit 0\necho >> starts\nn=$(wc -l < starts)\n[ $n -eq 3 ] && exit {mistake}\n[ $n -eq 2 ] '
-        '&& exit 137\nexit 75\n'
-    )
-    _, status = run_shell(
-        SLURM,
-        [('scontrol', SCONTROL), ('srun', SRUN), ('python', count)],
-        SLURM_NTASKS_PER_NODE='1',
-        SLURM_NTASKS='1',
-        SLURM_JOB_ID='1',
-        SLURM_JOB_NODELIST='n1',
-    )
-    assert status == mistake and (tmp_path / 'starts').read_text() == '\n' * 3
-
-
-def test_slurm_without_data(run_shell):
-    assert run_shell(SLURM, [('python', 'exit 1\n')]) == ([], 1)
-
-
 def test_kubernetes(run_shell):
     yaml = _read('kubernetes.yaml')
     code = textwrap.dedent(
@@ -124,21 +102,3 @@ def test_kubernetes(run_shell):
         yaml,
     )
     assert f'- name: {policy.group(1)}\n' in yaml and 'restartPolicy: Never' in yaml
-
-
-def test_kubernetes_downloads_once(run_shell, tmp_path):
-    """A Job of its own downloads; the tasks wait for its directory."""
-    yaml = _read('kubernetes.yaml')
-    for key in ('image', 'volumeMounts'):
-        values = re.findall(f'^ +{key}: ([^#\n]*)', yaml, re.M)
-        assert len(values) == 3 and len({value.strip() for value in values}) == 1, key
-    assert len(set(re.findall('^      volumes:\n(.*)', yaml, re.M))) == 1
-    download, wait, _ = re.findall(r'^ +command: \[(.*)\]$', yaml, re.M)
-    (line,), _ = run_shell(download.split(', '))
-    assert line == 'scripts/cifar10_dataset.py download --data_dir=/shared/data '
-    assert ' --data_dir=/shared/data ' in yaml.partition('args:')[2]
-    *shell, code = wait.split(', ')
-    path = tmp_path / 'shared' / 'data' / dataset.CIFAR10_DIRECTORY
-    code = code.strip('"').replace('/shared', f'{tmp_path}/shared')
-    (line,), status = run_shell(shell + [code], [('sleep', f'echo waits; mkdir -p {path}\n')])
-    assert (line, status) == ('waits', 0)

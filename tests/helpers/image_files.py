@@ -2,11 +2,9 @@
 
 import contextlib
 import io
-import struct
-import zlib
 
 import numpy as np
-from PIL import Image, PngImagePlugin
+from PIL import Image
 
 from cifar10.data import decoding
 from tests.helpers import messages
@@ -32,34 +30,6 @@ def _exif(orientation):
 def photograph(orientation):
     """Return a 48 x 80 JPEG file with an EXIF header."""
     return encoded(smooth(48, 80), 'JPEG', quality=95, exif=_exif(orientation))
-
-
-def oriented_png_files(orientation):
-    """Return {name: content} of PNG files of one image, each with another kind of metadata."""
-    image, exif = noise(32, 32), _exif(orientation)
-    plain = encoded(image, 'PNG')
-    data = b'eXIf' + exif[len(b'Exif\0\0') :]
-    chunk = struct.pack('>I', len(data) - 4) + data + struct.pack('>I', zlib.crc32(data))
-    end = plain.index(b'IEND') - 4
-    xmp = f'<rdf:Description tiff:Orientation="{orientation}"/>'
-    texts = {
-        'raw profile': ('Raw profile type exif', f'\nexif\n{len(exif):8}\n{exif.hex()}\n'),
-        'XMP': ('XML:com.adobe.xmp', xmp),
-        'XMP element': (
-            'XML:com.adobe.xmp',
-            f'<tiff:Orientation>{orientation}</tiff:Orientation>',
-        ),
-    }
-    files = {'chunk': encoded(image, 'PNG', exif=exif)}
-    files['chunk after the image'] = plain[:end] + chunk + plain[end:]
-    for name, (keyword, text) in texts.items():
-        for is_compressed in False, True:
-            info = PngImagePlugin.PngInfo()
-            add = info.add_itxt if 'XMP' in name else info.add_text
-            add(keyword, text, zip=is_compressed)
-            name = f'{name}, compressed' if is_compressed else name
-            files[name] = encoded(image, 'PNG', pnginfo=info)
-    return files
 
 
 def _with_a_changed_byte():

@@ -126,27 +126,6 @@ def test_a_damaged_checkpoint(tmp_path, suffix, damage):
         checkpoint.read_latest(str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    'step, told',
-    [
-        (np.float32('nan'), 'not finite'),
-        (np.int64(-5), '-5'),
-        (np.array([1, 2]), r'\[1 2\]'),
-        (np.float64(1.5), '1.5'),
-        (np.array('text'), 'b'),
-    ],
-)
-def test_a_step_that_is_none(tmp_path, step, told):
-    with tf.Graph().as_default(), tf.Session() as session:
-        tf.get_variable('global_step', initializer=step)
-        session.run(tf.global_variables_initializer())
-        path = tf.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 3)
-    with pytest.raises(
-        UserError, match=rf'^The checkpoint {path} is damaged \(its global_step is {told}'
-    ):
-        checkpoint.read(path)
-
-
 def test_a_checkpoint_is_replaced_while_read(tmp_path, monkeypatch):
     first = _save(tmp_path, 1)
     load = tf.train.load_checkpoint

@@ -164,42 +164,23 @@ def test_runs_that_a_deterministic_one_cannot_continue(tmp_path, data_dir):
         open_run(str(tmp_path), dataclasses.replace(record, deterministic=True)).__enter__()
 
 
-@pytest.mark.parametrize('name', HPARAMS)
-def test_a_bad_hyperparameter_in_the_record(tmp_path, name):
-    path = tmp_path / 'run.json'
-    wrong_types = ['7', [], {}] + [None] * (HPARAMS[name].default != math.inf)
-    bad_values = [-1] if HPARAMS[name].type in (int, float) else ['other', '']
-    for value in bad_values + wrong_types:
-        path.write_text(json.dumps({name: value}))
-        with messages.raises(rf'^{path} is damaged \({name} is {re.escape(repr(value))}\): delete'):
-            run_record.read_hparams(str(tmp_path))
-    for value in [math.nan] + [math.inf] * (HPARAMS[name].type is not float):
-        path.write_text(json.dumps({name: value}))
-        with messages.raises(rf'^{path} is damaged \(.+\): delete it'):
-            run_record.read_hparams(str(tmp_path))
-
-
 @pytest.mark.parametrize(
-    'name, value, fault',
+    'content, fault',
     [
-        ('class_names', [1, 2], ''),
-        ('class_names', ['a\nb'], 'class_names is not a list of names'),
+        ('{"num_towers": 1,}', '.+'),
+        ('[]', '.+'),
+        ('{"batch_size": "7"}', "batch_size is '7'"),
+        ('{"batch_size": -1}', 'batch_size is -1'),
+        ('{"optimizer": "other"}', "optimizer is 'other'"),
+        ('{"momentum": NaN}', '.+'),
+        (f'{{"epochs": 1{"0" * 400}}}', '.+'),
+        ('{"class_names": ["a\\nb"]}', 'class_names is not a list of names'),
     ],
-)
-def test_a_bad_value_in_the_record(tmp_path, name, value, fault):
-    path = tmp_path / 'run.json'
-    path.write_text(json.dumps({name: value}))
-    with messages.raises(rf'^{path} is damaged \({fault}.*\): delete it'):
-        run_record.read_hparams(str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    'content, fault', [('[]', ''), ('{"num_towers": 1,}', ''), (f'{{"epochs": 1{"0" * 400}}}', '')]
 )
 def test_a_damaged_record(tmp_path, content, fault):
     path = tmp_path / 'run.json'
     path.write_text(content)
-    with messages.raises(rf'^{path} is damaged \(.*{fault}.*\): delete it'):
+    with messages.raises(rf'^{path} is damaged \({fault}.*\): delete it'):
         run_record.read_hparams(str(tmp_path))
 
 

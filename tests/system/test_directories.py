@@ -12,16 +12,16 @@ import pytest
 
 from cifar10.errors import UserError
 from cifar10.system import directories
-from tests.helpers import faults, messages, programs
+from tests.helpers import messages, programs
 
 needs_locks = pytest.mark.skipif(directories.fcntl is None, reason='this system has no locks')
 
 
 @contextlib.contextmanager
-def _process(code, *args, wrapper=()):
+def _process(code, *args):
     """Yield a Python process that runs `code`, with pipes; kill it at the end."""
     started = subprocess.Popen(
-        [*wrapper, sys.executable, '-u', '-c', code, *args],
+        [sys.executable, '-u', '-c', code, *args],
         env=dict(os.environ, PYTHONPATH=programs.ROOT),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -146,45 +146,6 @@ def test_without_a_message_it_waits(tmp_path):
         assert waiting.stdout.readline() == f'Waiting for another process in {tmp_path}\n'
         lock.__exit__()
         assert waiting.stdout.readline() == 'held\n'
-
-
-@needs_locks
-@faults.needs_mounts
-def test_the_question_needs_no_permission_to_write(tmp_path):
-    code = 'import sys; from cifar10.system import directories; print(directories.is_locked(sys.argv[1]))'
-    for is_locked in (True, False):
-        with directories.Lock(str(tmp_path)) if is_locked else contextlib.nullcontext():
-            wrapper = faults.read_only(tmp_path)
-            with _process(code, str(tmp_path), wrapper=wrapper) as asking:
-                assert asking.communicate(timeout=60)[0] == f'{is_locked}\n'
-
-
-@needs_locks
-def test_the_file_of_the_former_holder_is_not_used(tmp_path, monkeypatch):
-    """It is removed after another process has opened it: a third process would make a new one."""
-    path, flock = str(tmp_path), directories.fcntl.flock
-    former = directories.Lock(path).__enter__()
-
-    def release_and_lock(file, operation):
-        monkeypatch.undo()
-        former.__exit__()
-        return flock(file, operation)
-
-    monkeypatch.setattr(directories.fcntl, 'flock', release_and_lock)
-    with directories.Lock(path, UserError('in use')):
-        assert directories.is_locked(path)
-    assert os.listdir(path) == []
-
-
-@needs_locks
-def test_a_lock_file_that_cannot_be_written(tmp_path):
-    """A trainer is refused. A writer of data reports its own error."""
-    (tmp_path / directories.LOCK_FILE).mkdir()
-    with messages.raises(f'^Cannot write {tmp_path}/.cifar10.lock \\(Is a directory\\): make '):
-        directories.Lock(str(tmp_path), 'in use').__enter__()
-    with directories.Lock(str(tmp_path)):
-        pass
-    assert os.listdir(str(tmp_path)) == [directories.LOCK_FILE]
 
 
 def _fail(handle, operation):

@@ -105,15 +105,6 @@ def test_no_signal_is_lost():
     assert _run('signals.install_handlers()', _LOST) == (128 + signal.SIGINT, _line(signal.SIGINT))
 
 
-def test_one_line_though_another_signal_comes_meanwhile():
-    """The second signal comes while the line is written."""
-    then = (
-        'write = os.write\ndef write_later(*args):\n    os.kill(os.getpid(), signal.SIGTERM)\n    return write(*args)\n'
-        'os.write = write_later; os.kill(os.getpid(), signal.SIGINT)'
-    )
-    assert _run('signals.install_handlers()', then) == (128 + signal.SIGINT, _line(signal.SIGINT))
-
-
 def test_defaults_are_restored():
     """A program with its own handlers receives all signals."""
     handlers = '[signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], signal.set_wakeup_fd(-1)'
@@ -195,17 +186,6 @@ def test_the_second_signal_acts_as_before(received, clock, first, second, secs):
         assert (stop.received_signal, received) == (first, [second])
     _send(first)
     assert received == [second, first]
-
-
-def test_each_cell_of_a_notebook_counts_anew(received, clock):
-    for _ in range(2):
-        with pytest.raises(signals.SignalInterrupt), signals.RaiseOnSignal():
-            try:
-                _send(INT)
-            finally:
-                _send(INT)
-        clock.now += 60
-    assert received == []
 
 
 def test_signals_are_held_back(received):

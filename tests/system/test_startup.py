@@ -152,13 +152,6 @@ def test_lines_arrive_at_once():
     assert _print(program, subprocess.PIPE, PYTHONIOENCODING='ascii') == (0, printed, '')
 
 
-def test_what_c_code_prints_arrives():
-    """TensorFlow prints device placements by C's printf; a script ends without Python's
-    finalization."""
-    program = "import ctypes; print('first'); ctypes.CDLL(None).printf(b'last\\n'); program._end(0)"
-    assert _print(program, subprocess.PIPE, PYTHONUNBUFFERED='') == (0, b'first\nlast\n', '')
-
-
 _SAVING = """
 with signals.StopRequest() as stop:
     print('nobody reads this')

@@ -31,15 +31,6 @@ def test_values(hparams):
     assert hparams.parse('rate=0.5').rate == 0.5  # The type is that of the first value.
 
 
-def test_other_types(module):
-    """A function, None, a tuple and a name with a period."""
-    hparams = module['HParams'](activation=len, nothing=None, sizes=(1, 2))
-    hparams.add_hparam('decay.rate', 0.0)
-    hparams.parse('sizes=[3],decay.rate=1')
-    assert hparams.activation([1]) == 1 and hparams.nothing is None
-    assert hparams.sizes == [3] and getattr(hparams, 'decay.rate') == 1.0
-
-
 def test_parse(hparams):
     assert hparams.parse('') is hparams
     found = hparams.parse('rate=2,name=my net,is_deep=true,layers=[1,2 3], steps=20, ')

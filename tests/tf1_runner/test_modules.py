@@ -292,27 +292,6 @@ def test_the_remedy_for_copies(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    'program, is_told',
-    [
-        ('from cifar10 import distort\ndistort()', True),
-        ('import cifar10\n1 / 0', False),
-        ('import cifar10, other', False),
-        ('import cifar10, a_package_that_nobody_has', False),
-    ],
-)
-def test_errors_with_copies(tmp_path, program, is_told):
-    """The copies are suggested as the cause only for an error that has to do with them."""
-    files = {
-        'program.py': program,
-        'cifar10.py': 'def distort(images): pass',
-        'other.py': 'if 1:\nx = 2',
-    }
-    status, _, stderr = _run(tmp_path, files)
-    assert status == 1
-    assert ('is the cause: --package_modules' in stderr) == is_told, stderr
-
-
 @pytest.mark.skipif(tensorflow.__version__ < '2', reason='1.15 has them')
 def test_modules_of_contrib_keras_are_those_of_keras(tmp_path):
     (tmp_path / 'program.py').write_text(
@@ -343,14 +322,3 @@ def test_the_directory_of_the_program_as_a_package_that_others_have_too(tmp_path
         'cifar10_run', str(tmp_path / 'new' / 'program.py'), PYTHONPATH=str(tmp_path)
     )
     assert stdout == '8\n', stderr
-
-
-@pytest.mark.skipif(tensorflow.__version__ < '2', reason='1.15 has it')
-def test_a_name_that_the_input_of_mnist_lacks(tmp_path):
-    (tmp_path / 'program.py').write_text(
-        'from tensorflow.examples.tutorials.mnist import input_data\ninput_data.nix'
-    )
-    _, _, stderr = programs.run('cifar10_run', str(tmp_path / 'program.py'))
-    assert stderr.endswith(
-        '; write `import input_data`, with the file that has it beside the program\n'
-    )

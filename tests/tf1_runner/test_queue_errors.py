@@ -206,38 +206,6 @@ def test_a_thread_that_ends_with_its_queue_or_session_or_after_a_stop(run, ends)
     assert run(OWN_THREAD.replace('FAIL', ends), programs.AS_A_USER) == (0, '', '')
 
 
-def test_an_error_of_the_main_thread_keeps_its_traceback(run):
-    status, _, stderr = run(
-        'coord = tf.train.Coordinator()\n'
-        'try:\n'
-        '    1 / 0\n'
-        'except ZeroDivisionError as error:\n'
-        '    coord.request_stop(error)\n'
-        'def fail():\n'
-        '    with coord.stop_on_exception():\n'
-        "        {}['nix']\n"
-        'thread = threading.Thread(target=fail)\n'
-        'thread.start()\n'
-        'coord.join([thread])\n'
-    )
-    assert status == 1 and stderr.startswith('Traceback ') and 'ZeroDivisionError' in stderr
-
-
-def test_the_other_threads_of_a_queue_go_on(run):
-    text = (
-        "inputs = [[read(tf.FixedLengthRecordReader(4), n + '.bin')] for n in ('records', 'nix')]\n"
-        'batch = tf.train.batch_join(inputs, 4, capacity=4)\n'
-        'sess = tf.Session()\n'
-        'tf.train.start_queue_runners(sess)\n'
-        'for _ in range(200):\n'
-        '    sess.run(batch)\n'
-        "print('end')\n"
-    )
-    status, stdout, stderr = run(text, programs.AS_A_USER)
-    assert (status, stdout, stderr.count('\n')) == (0, 'end\n', 1)
-    assert re.match('program.py: A thread .*: NotFoundError: nix.bin; No such file', stderr), stderr
-
-
 def test_a_coordinator_that_stops_itself(run):
     """A program may look for its own reason to stop, such as the time."""
     text = (
@@ -262,15 +230,3 @@ def test_the_path_of_a_missing_file(run, path, remedy):
     text, _, _ = MISTAKES['a missing file']
     status, _, stderr = run(text.replace('nix.bin', path) + BATCH + STARTS + REPEATS)
     assert status == 1 and f'NotFoundError: {path}; No such file or directory; {remedy}' in stderr
-
-
-def test_a_new_session_of_the_graph(run):
-    text, _, _ = MISTAKES['a counter of epochs without a value']
-    status, stdout, stderr = run(
-        text + BATCH + STARTS + CATCHES_THE_END + 'sess = tf.Session()\n'
-        'sess.run(tf.local_variables_initializer())\n' + STARTS + REPEATS
-    )
-    warning, *rest = stderr.splitlines()
-    assert (status, stdout) == (1, 'Done training\n')
-    assert 'A thread that fills a queue has failed: ' in warning
-    assert rest[0].startswith('Traceback ') and 'uninitialized' not in '\n'.join(rest)
