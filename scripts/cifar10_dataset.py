@@ -135,6 +135,9 @@ def define_flags():
         lower_bound=0.001,
         upper_bound=0.999,
     )
+    flags.register_validator(
+        'test_fraction', lambda value: value is None or value == value, 'is not a number'
+    )
     data_flags.define_integer(
         'seed', 0, 'convert, holdout: seed of the selection of test images.', 0
     )
@@ -158,4 +161,4 @@ ARGUMENTS = program.start(
 )
 
 if __name__ == '__main__':
-    program.run(main, ARGUMENTS)
+    program.run(main, ARGUMENTS, uses_gpus=False)

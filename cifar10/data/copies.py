@@ -112,8 +112,7 @@ def _open_copy(published, copy):
     if os.path.isdir(copy):
         names = published.train_files
         is_python = not os.path.exists(os.path.join(copy, names[0]))
-        if is_python:
-            names = list(map(python_version.pickle_name, names))
+        names = list(map(python_version.pickle_name, names)) if is_python else names
         dataset.check_no_further_file(copy, names)
         yield lambda name: _open_file(os.path.join(copy, name)), is_python
         return

@@ -5,8 +5,6 @@ import os
 
 from cifar10.data import verification
 
-_MAX_LISTED = 10  # duplicates
-
 
 def find_duplicates(dataset):
     """Return the test images of a Dataset that equal a training image byte by byte.
@@ -52,8 +50,8 @@ def describe(dataset):
         lines.append(f'{name:<{width}} {in_training:12} {in_test:12}')
     pairs = find_duplicates(dataset)
     lines.append(f'Test images that are also training images: {len(pairs)}')
-    for test, test_label, train, train_label in pairs[:_MAX_LISTED]:
+    for test, test_label, train, train_label in pairs[:10]:
         lines.append(f'  {test} ({names[test_label]}) is {train} ({names[train_label]})')
-    if len(pairs) > _MAX_LISTED:
-        lines.append(f'  and {len(pairs) - _MAX_LISTED} more')
+    if len(pairs) > 10:
+        lines.append(f'  and {len(pairs) - 10} more')
     return '\n'.join(lines)

@@ -20,7 +20,7 @@ from cifar10.errors import UserError
 from cifar10.report import event_files
 from cifar10.runs import run_record
 from tests.conftest import RUNS
-from tests.helpers import events, pages, scored, small_run
+from tests.helpers import events, scored, small_run
 
 FIRST = {'recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'batches_per_step'}
 
@@ -39,19 +39,6 @@ def _hparams(parent):
         run: {tag: parse[tag](content) for tag, content in found.items()}
         for run, found in multiplexer.PluginRunToTagToContent('hparams').items()
     }
-
-
-def test_the_program_that_prints_a_curve(runs, capsys):
-    """The program of the page getting_started.md."""
-    (program,) = [item.text for item in pages.items('getting_started.md') if item.is_python]
-    exec(program.replace('/tmp/synthetic_train', str(runs / 'fast')), {})
-    header, *rows = capsys.readouterr().out.splitlines()
-    assert header == 'step,seconds,value'
-    found = [(int(step), float(value)) for step, _, value in (row.split(',') for row in rows)]
-    expected = [
-        (step, value) for step, tag, value in events.scalars(runs / 'fast') if tag == 'total_loss'
-    ]
-    assert found == expected and len(found) == 3
 
 
 def test_runs_in_one_directory_compare(runs):

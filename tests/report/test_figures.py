@@ -39,7 +39,7 @@ def test_confusion_matrix():
 
 
 @pytest.mark.parametrize(
-    'num_classes, numbers, labels', [(30, 900, 30), (31, 0, 31), (200, 0, 100)]
+    'num_classes, numbers, labels', [(30, 900, 30), (31, 0, 31), (256, 0, 86)]
 )
 def test_many_classes(num_classes, numbers, labels):
     """Neither numbers nor names overlap, and the figure fits a screen."""
@@ -47,7 +47,6 @@ def test_many_classes(num_classes, numbers, labels):
     axes = figure.axes[0]
     assert (len(axes.texts), len(_labels(axes.xaxis))) == (numbers, labels)
     assert max(figure.get_size_inches() * figure.dpi) < 1700
-    assert len(figures.draw(_result(scored.metrics(300, 201)))) == 2  # without the matrix
 
 
 def test_reliability():

@@ -84,7 +84,7 @@ def test_any_number_of_images(run, exported, monkeypatch, cores):
     expected = np.tile(run.probabilities, [6, 1])
     for n in (1, 2, 7, 8, 31, 128, 300):
         network = trained_model.read(run.directory, 'latest')
-        for predict in (saved_model, prediction.checkpoint_predictor(network, 1, n)):
+        for predict in (saved_model, prediction.checkpoint_predictor(network, n)):
             np.testing.assert_allclose(predict(images[:n]), expected[:n], atol=1e-4)
 
 

@@ -14,7 +14,7 @@ import pytest
 from cifar10 import evaluation
 from cifar10.data import dataset, synthetic
 from cifar10.runs import checkpoint
-from tests.helpers import checkpoints, image_files, messages, oracle, pictures, programs
+from tests.helpers import checkpoints, messages, oracle, pictures, programs
 
 COUNT = 7
 
@@ -149,16 +149,16 @@ def test_the_standard_input(run, monkeypatch):
         assert (status, stdout) == (1, '') and '- is left out: ' + messages.NOT_AN_IMAGE in stderr
 
 
-def test_oriented_files(run, tmp_path):
-    """All ways to state the orientation give the probabilities of the turned image."""
-    turned = np.rot90(np.asarray(pictures.noise(32, 32)), -1)  # orientation 6
-    Image.fromarray(np.ascontiguousarray(turned)).save(str(tmp_path / 'turned.png'))
-    paths = [str(tmp_path / 'turned.png')]
-    for i, content in enumerate(image_files.oriented_png_files(6).values()):
-        paths.append(str(tmp_path / f'{i}.png'))
-        pathlib.Path(paths[-1]).write_bytes(content)
-    _, probabilities = _read_json(_predict(run, '--json', '--top_k=10', *paths)[1])
-    np.testing.assert_allclose(probabilities, probabilities[:1] * len(paths), atol=1e-6)
+def test_an_oriented_file(run, tmp_path):
+    """The orientation in the metadata gives the probabilities of the turned image."""
+    image, exif = pictures.noise(32, 32), Image.Exif()
+    exif[0x112] = 6
+    image.save(str(tmp_path / 'photo.png'), exif=exif.tobytes())
+    turned = np.ascontiguousarray(np.rot90(np.asarray(image), -1))
+    Image.fromarray(turned).save(str(tmp_path / 'turned.png'))
+    paths = [str(tmp_path / name) for name in ('photo.png', 'turned.png')]
+    _, (photo, expected) = _read_json(_predict(run, '--json', '--top_k=10', *paths)[1])
+    np.testing.assert_allclose(photo, expected, atol=1e-6)
 
 
 def test_names_of_the_run(own_run, tmp_path):
