@@ -225,7 +225,7 @@ def _parse_dataset_info(directory, content):
     if not isinstance(names, list):
         raise ValueError('classes is not a list')
     if len(names) > MAX_CLASSES:  # of an earlier version
-        raise UserError(f'{directory} has {len(names)} classes, more than {MAX_CLASSES}')
+        raise UserError(f'{directory} has more than {MAX_CLASSES} classes', 'convert fewer of them')
     check_class_names(names)
     if set(content['train']) & set(content['test']):
         raise ValueError('train and test have a file in common')
