@@ -89,8 +89,8 @@ class HParams:
         _POSITIVE,
         only_with=('optimizer', ['muon']),
     )
-    # Weight decay of the hidden layers per step, as a multiple of their learning rate; without
-    # effect with matrix_weight_rms
+    # Weight decay of the hidden layers per step, as a multiple of their learning rate. With
+    # matrix_weight_rms, it has no effect.
     matrix_weight_decay: float = setting(0.75, only_with=('optimizer', ['muon']))
     # If R > 0, each update scales the weights of a hidden layer to the root mean square R.
     matrix_weight_rms: float = setting(0.0, only_with=('optimizer', ['muon']))
@@ -100,7 +100,7 @@ class HParams:
     learning_rate_decay_factor: float = setting(
         0.1, 'Factor of each decay', (_TINY, 1), only_with=('schedule', ['staircase'])
     )
-    # Epochs of warm-up in `epochs` of the recipe; with other `epochs`, it is the same fraction.
+    # Epochs of warm-up. With other `epochs`, the warm-up is the same fraction of the run.
     warmup_epochs: float = setting(0.0, only_with=('schedule', ['linear']))
     epochs: float = setting(
         math.inf,

@@ -50,7 +50,7 @@ def read_cifar10(filename_queue, label_bytes=1):
 
     Args:
       filename_queue: a queue of strings.
-      label_bytes: number of label bytes per record, the last of which is the label.
+      label_bytes: number of label bytes per record; the last one is the label.
 
     Returns:
       An object with the fields height, width, depth; key, a string scalar 'file:record'; label,

@@ -149,7 +149,7 @@ def _rows(header, rows):
 
 def _default(flag):
     """Return the default value; '' if there is none."""
-    return '' if flag.default in (None, []) or flag.default is False else str(flag.default)
+    return '' if flag.default is None or flag.default is False else str(flag.default)
 
 
 def _help(flag):
@@ -161,8 +161,7 @@ def _help(flag):
     if not all(re.search(rf'\b{value}\b', text) for value in values):
         text += f' Values: {", ".join(values)}.'
     upper_bound = getattr(flag.parser, 'upper_bound', None)
-    shown = 'at most' in text or not isinstance(flag.default, int)
-    if not shown and upper_bound and 1 < upper_bound <= _LARGEST_SHOWN:
+    if isinstance(flag.default, int) and upper_bound and 1 < upper_bound <= _LARGEST_SHOWN:
         text += f' At most {upper_bound}.'
     return re.sub(r'--\w+(=\w+)?', r'`\g<0>`', text).replace('|', '\\|')
 

@@ -2,8 +2,8 @@
 """Measures the training speed of this machine.
 
 Each measurement runs in a new process, after a warm-up. Tables show the median (least to
-greatest). --baseline also measures the reference, which has the tutorial's operations; not with
-train.
+greatest). --baseline also measures the reference, which has the tutorial's operations. It
+does not work with train.
 
   cifar10_benchmark.py input    the input pipeline alone
   cifar10_benchmark.py step     the training step on a batch in memory

@@ -1,4 +1,4 @@
-"""TensorFlow 1 for programs and notebooks: the runner, and what TensorFlow has removed."""
+"""TensorFlow 1 for programs and notebooks: the runner, and names that TensorFlow has removed."""
 
 import os
 import sys
@@ -11,4 +11,4 @@ if 'cifar10.errors' not in sys.modules:
 
     del sys.path[0]
 
-from tf1_runner.ipython import activate, load_ipython_extension  # noqa: E402,F401 (public names)
+from tf1_runner.ipython import activate, load_ipython_extension  # noqa: F401 (public names)

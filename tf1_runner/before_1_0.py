@@ -122,7 +122,7 @@ _crop = tf.random_crop
 
 @functools.wraps(_crop)
 def _random_crop(value, size, *rest, **named):
-    """Crop an image; without the size of the channels, all of them, as up to 0.7."""
+    """Crop an image. A size without channels keeps all of them, as up to TensorFlow 0.7."""
     shape = tf.convert_to_tensor(value).shape
     if isinstance(size, (list, tuple)) and len(size) == 2 and shape.ndims == 3:
         size = [*size, int(shape[2])]

@@ -1,4 +1,4 @@
-"""The modules of tf.contrib for TensorFlow 2: names from elsewhere, from here, and from tf_slim."""
+"""The modules of tf.contrib for TensorFlow 2: names of TensorFlow, this package and tf_slim."""
 
 import importlib
 import importlib.util

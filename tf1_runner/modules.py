@@ -16,8 +16,8 @@ import tensorflow.compat.v1 as tf
 
 import cifar10
 from cifar10 import errors, tutorial
-from cifar10.tutorial import cifar10_input  # noqa: F401 (likewise)
-from tf1_runner import mnist, remedies, scipy_misc  # noqa: F401 (before 'cifar10' is removed)
+from cifar10.tutorial import cifar10_input  # noqa: F401 (before 'cifar10' is removed)
+from tf1_runner import mnist, remedies, scipy_misc  # noqa: F401 (likewise)
 
 _TUTORIAL_MODULES = ['cifar10', 'cifar10_input']
 _PACKAGES = [  # of the tutorial's modules, over the years

@@ -1,4 +1,4 @@
-"""Flags of a cluster, and the resulting Cluster, Task, Strategy and Timeouts."""
+"""Flags of a cluster, and the resulting Cluster, Task and Strategy."""
 
 import os
 import re

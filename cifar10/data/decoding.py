@@ -26,8 +26,8 @@ class DecodedImages(NamedTuple):
 def decode(paths, open_file=functools.partial(open, mode='rb')):
     """Decode JPEG, PNG, GIF, BMP and WebP files; the file extension is ignored.
 
-    The first image of a file is turned as its metadata say, and blended with white by its alpha
-    channel. Its largest central square is scaled to 32 x 32.
+    The first image of a file is used. The orientation in its metadata is applied, and its alpha
+    channel blends it with white. Its largest central square is scaled to 32 x 32.
 
     Args:
       paths: paths of the files.

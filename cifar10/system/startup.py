@@ -46,7 +46,7 @@ def import_tensorflow():
 
 @contextlib.contextmanager
 def _discarded_stderr():
-    """Redirect stderr to a temporary file. If the block fails, its content is printed.
+    """Redirect stderr to a temporary file. If the block fails, print the content of the file.
 
     If TF_CPP_MIN_LOG_LEVEL is 0 or 1, as for bug reports, nothing is redirected.
     """

@@ -23,8 +23,8 @@ CPU_JOB = Job(
 )
 
 
-def _settings(job=CPU_JOB, steps=StepCounts(0, 0), scripts_dir=''):
-    return subcommands.BenchmarkSettings(job, steps, scripts_dir, '')
+def _settings(steps=StepCounts(0, 0), scripts_dir=''):
+    return subcommands.BenchmarkSettings(CPU_JOB, steps, scripts_dir, '')
 
 
 def test_table():

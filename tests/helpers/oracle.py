@@ -58,11 +58,8 @@ def max_pool(x):
     )
 
 
-def logits(images, variables, rounded=lambda x: x):
-    """Return the logits of the network in float64; `variables` by name.
-
-    `rounded` rounds the factors and the sums of the hidden layers.
-    """
+def logits(images, variables):
+    """Return the logits of the network in float64; `variables` by name."""
 
     def relu(x):
         return np.maximum(x, 0)
@@ -74,14 +71,14 @@ def logits(images, variables, rounded=lambda x: x):
 
     def convolution(name, x):
         weights, biases = layer(name)
-        return rounded(_conv_same(rounded(x), rounded(weights))) + biases
+        return _conv_same(x, weights) + biases
 
     x = lrn(max_pool(relu(convolution('conv1', images.astype(np.float64)))))
     x = max_pool(lrn(relu(convolution('conv2', x))))
     x = x.reshape(len(x), -1)
     for name in ('local3', 'local4'):
         weights, biases = layer(name)
-        x = relu(rounded(rounded(x) @ rounded(weights)) + biases)
+        x = relu(x @ weights + biases)
     weights, biases = layer('softmax_linear')
     return x @ weights + biases
 

@@ -1,4 +1,4 @@
-"""Does this machine compute as NumPy does? `python -m pytest -m machine tests/machine` answers it.
+"""Comparison of this machine with NumPy: `python -m pytest -m machine tests/machine`.
 
 Each setting of threads has a process of its own, because the first session fixes the threads.
 """

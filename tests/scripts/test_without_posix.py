@@ -12,7 +12,7 @@ shutil._use_fd_functions = False  # as on Windows
 for name in ('fcntl', 'grp', 'pwd', 'resource', 'termios'):
     sys.modules[name] = None
 for name in ('fork', 'getuid', 'killpg', 'mkfifo', 'O_NOFOLLOW', 'O_NONBLOCK', 'sched_getaffinity', 'sched_setaffinity',
-             'set_blocking', 'wait4'):
+             'set_blocking'):
     if hasattr(os, name):
         delattr(os, name)
 for name in ('SIGHUP', 'SIGKILL', 'SIGPIPE', 'SIGSTOP', 'pthread_sigmask'):
