@@ -41,7 +41,7 @@ setup(
         'Topic :: Education',
         'Topic :: Scientific/Engineering :: Artificial Intelligence',
     ],
-    packages=[*find_packages(include=['cifar10', 'cifar10.*', 'tf1_runner']), 'cifar10.scripts'],
+    packages=find_packages(include=['cifar10', 'cifar10.*', 'tf1_runner']),
     package_dir={'cifar10.scripts': 'scripts'},  # A package `scripts` would collide with others.
     entry_points={
         'console_scripts': [f'{script}=cifar10.cli.program:run_script' for script in SCRIPTS]

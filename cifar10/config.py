@@ -195,7 +195,6 @@ class RunSettings:
     save_checkpoint_steps: int = setting(1000, 'Steps between two checkpoints', _COUNT)
     intra_op_threads: int = setting(0, 'Threads within an operation; 0 means automatic', (0, 1024))
     inter_op_threads: int = setting(0, 'Threads across operations; 0 means automatic', (0, 1024))
-    max_to_keep: int = 5  # latest checkpoints, see tf.train.Saver; without a flag
     eval_every: Optional[int] = setting(
         None,
         'Steps between two evaluations on the test images; 0 disables evaluation. Default: only the '

@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
 from cifar10.data import verification
-from cifar10.hooks import should_trigger
+from cifar10.hooks import STEP, should_trigger
 from cifar10.report import event_files
 from cifar10.runs import checkpoint
 
@@ -15,25 +15,23 @@ from cifar10.runs import checkpoint
 class EvalHook(tf.train.SessionRunHook):
     """Hook that evaluates the moving averages on the test images.
 
-    It evaluates every `eval_every` steps. After the session, `evaluate_last` evaluates the last
-    checkpoint. If `eval_every` is 0, there is no evaluation. An evaluation prints and writes the
-    precision. Training pauses, so the logged throughput is lower. TensorFlow has no such hook.
+    It evaluates every `every_n_steps` steps, and the last checkpoint at the end. An evaluation
+    prints and writes the precision. Training pauses, so the logged throughput is lower. A subclass
+    gets the result in `after_evaluation`. TensorFlow has no such hook.
     """
 
     _evaluator = None  # created by the first evaluation: the first step is not delayed
     _evaluated = None  # the step of the last evaluation
 
-    def __init__(self, step, run, split, every_n_steps, device):
-        """Make the hook.
+    def __init__(self, run, split, every_n_steps=None, device='/cpu:0'):
+        """Make the hook; in the list, it must be after the SaverHook.
 
         Args:
-          step: a training.Step.
           run: a Run.
           split: the dataset.Split of the test images.
           every_n_steps: see RunSettings.eval_every.
           device: the name of the device for the evaluation.
         """
-        self._fetches = step.global_step
         self._run, self._split, self._device = run, split, device
         self._every_n_steps = every_n_steps
 
@@ -53,10 +51,10 @@ class EvalHook(tf.train.SessionRunHook):
 
     def before_run(self, run_context):
         """Request the step."""
-        return tf.train.SessionRunArgs(self._fetches)
+        return tf.train.SessionRunArgs(STEP)
 
     def after_run(self, run_context, run_values):
-        """Evaluate the weights of the session when it is due; the last step has evaluate_last."""
+        """Evaluate the weights of the session when it is due; the last step is left to `end`."""
         before, self._global_step = self._global_step, run_values.results
         if (
             run_context.stop_requested
@@ -67,18 +65,26 @@ class EvalHook(tf.train.SessionRunHook):
         # Messages name it; a checkpoint file of this step may never be saved.
         path = os.path.join(self._run.directory, f'step {self._global_step} (in memory)')
         values = run_context.session.run(self._variables)
-        self._evaluate(checkpoint.Checkpoint(path, int(self._global_step), values))
+        self._evaluate(checkpoint.Checkpoint(path, int(self._global_step), values), run_context)
 
-    def evaluate_last(self):
+    def end(self, session):
         """Evaluate the last checkpoint of the run, unless it is already evaluated."""
         if self._every_n_steps == 0:
             return
         last = checkpoint.read_latest(self._run.directory)
         if last.step != self._evaluated:
-            self._evaluate(last)
+            self._evaluate(last, tf.train.SessionRunContext(None, session))
 
-    def _evaluate(self, ckpt):
-        """Evaluate a Checkpoint; print, write and return the precision."""
+    def after_evaluation(self, result, run_context):
+        """Do nothing; a subclass may save the weights of the session, or stop.
+
+        Args:
+          result: a metrics.Result; `result.metrics.accuracy` is the precision.
+          run_context: a tf.train.SessionRunContext; it has the `session`, and `request_stop()`.
+        """
+
+    def _evaluate(self, ckpt, run_context):
+        """Evaluate a Checkpoint; print and write the precision."""
         start = time.monotonic()
         if self._evaluator is None:
             self._evaluator = evaluation.Evaluator(self._split, self._device)
@@ -86,7 +92,7 @@ class EvalHook(tf.train.SessionRunHook):
         self._evaluated = ckpt.step
         seconds = time.monotonic() - start
         print(f'{evaluation.format_result(result)}\nThe evaluation took {seconds:.1f} s')
-        precision = result.metrics.accuracy
-        value = tf.Summary.Value(tag=event_files.PRECISION, simple_value=precision)
-        event_files.write(self._run.summary_writer, [tf.Summary(value=[value])], result.step)
-        return precision
+        value = tf.Summary.Value(tag=event_files.PRECISION, simple_value=result.metrics.accuracy)
+        writer = tf.summary.FileWriterCache.get(self._run.directory)
+        event_files.write(writer, [tf.Summary(value=[value])], result.step)
+        self.after_evaluation(result, run_context)

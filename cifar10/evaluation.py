@@ -14,7 +14,7 @@ from cifar10 import cpu_kernels, distortions, input as input_lib, model
 from cifar10.config import CLASSIC
 from cifar10.data import verification
 from cifar10.errors import UserError
-from cifar10.report import event_files, figures, text_report
+from cifar10.report import event_files, text_report
 from cifar10.report.metrics import Metrics, Result
 from cifar10.runs import checkpoint, run_record
 from cifar10.system import directories, files, machine
@@ -45,9 +45,8 @@ class Evaluator:
                 'leave it out to evaluate all',
                 'num_examples',
             )
-        self._config = machine.session_config(
-            [device], machine.choose_threads([device], input_lib.BATCH_SIZE)
-        )
+        resources = machine.resources([device], input_lib.BATCH_SIZE)
+        self._config = machine.session_config([device], resources.threads)
         self.graph = tf.Graph()
         with self.graph.as_default():
             labels, images = input_lib.undistorted_records(split, num_epochs=1)
@@ -62,7 +61,9 @@ class Evaluator:
                 with tf.name_scope('crop'):
                     crops = distortions.crop(padded)
                 hparams = dataclasses.replace(CLASSIC, fc_weight_decay=1.0)
-                logits = model.inference(crops, split.num_classes, hparams)
+                logits = model.inference(
+                    crops, split.num_classes, hparams, resources.num_sub_batches
+                )
                 log_probabilities = tf.nn.log_softmax(logits)
             self._batch = labels, images, log_probabilities
             self._l2_losses = {
@@ -228,6 +229,8 @@ def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
     Raises:
       UserError: see Evaluator.evaluate; or a summary cannot be written.
     """
+    from cifar10.report import figures  # not needed in the trainer
+
     result = None
     directories.make(eval_dir)
     # tf.summary.FileWriter raises no error in a directory that is not writable.

@@ -1,11 +1,8 @@
 """Hooks that TensorFlow lacks: log line, signals, filling of the queue, replay, checks, trace.
 
-TensorFlow calls a method of all hooks, in the order of the list in training.py, before it calls the
-next method: `begin` before the session is made, `after_create_session`, `before_run` and
-`after_run` around each step, and `end` after the last step, unless an exception ends the session.
-
-`step` is a training.Step. Its tensors are fetched in the session.run of the train op, and its
-global_step includes this update.
+TensorFlow calls a method of all hooks, in the order of their list, before it calls the next method:
+`begin` before the session is made, `after_create_session`, `before_run` and `after_run` around each
+step, and `end` after the last step, unless an exception ends the session.
 """
 
 import collections
@@ -20,6 +17,10 @@ from cifar10 import input as input_lib
 from cifar10.errors import UserError
 from cifar10.report import event_files
 from cifar10.system import files, private_api, signals
+
+# Names of tensors, see training.add_step_tensors
+STEP, LOSS = 'step/global_step:0', 'step/loss:0'
+GRADIENT_NORM = 'step/gradient_norm/global_norm:0'
 
 TRACE_OPTIONS = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
 _REPLAY_PRINT_SECS = 2
@@ -99,8 +100,7 @@ class ReplayHook(tf.train.SessionRunHook):
 
         Args:
           queue: the prefetch queue.
-          batches_per_step: the number of batches to skip per step; 0 if the run is not
-            deterministic.
+          batches_per_step: the number of batches to skip per step.
           stop_request: a signals.StopRequest; its signal ends the replay.
         """
         self._queue, self._batches_per_step = queue, batches_per_step
@@ -108,14 +108,11 @@ class ReplayHook(tf.train.SessionRunHook):
 
     def begin(self):
         """Add an operation that removes a batch. Earlier operations keep their seeds."""
-        if self._batches_per_step:
-            with tf.name_scope('replay'):
-                self._skip = tf.group(*self._queue.dequeue())
+        with tf.name_scope('replay'):
+            self._skip = tf.group(*self._queue.dequeue())
 
     def after_create_session(self, session, coord):
         """Skip the batches, until a signal or an error of the input; print the progress."""
-        if not self._batches_per_step:
-            return
         steps, next_print = int(session.run(tf.train.get_global_step())), time.monotonic()
         for step in range(steps):
             if time.monotonic() >= next_print:
@@ -130,17 +127,25 @@ class ReplayHook(tf.train.SessionRunHook):
                     return  # The first step raises the error of the thread that fills the queue.
 
 
-class SummaryHook(tf.train.SummarySaverHook):
-    """tf.train.SummarySaverHook whose `is_due` is True if it writes after the next session run."""
+class FiniteHook(tf.train.SessionRunHook):
+    """Hook that stops training at a loss or gradient that is not finite.
+
+    Max pooling on the CPU ignores NaN, so a gradient can be wrong although the loss is finite.
+    tf.train.NanTensorHook stops at NaN only.
+    """
+
+    def __init__(self, run):
+        """Make the hook of a Run; None for a worker that is not the chief."""
+        self._run = run
 
     def before_run(self, run_context):
-        """Request the summaries when they are due."""
-        args = super().before_run(run_context)
-        self.is_due = 'summary' in args.fetches
-        return args
+        """Request the loss and the norm of the gradients."""
+        return tf.train.SessionRunArgs([LOSS, GRADIENT_NORM])
 
-    def end(self, session=None):
-        """Leave the flush, which fails on a full disk, to the next write."""
+    def after_run(self, run_context, run_values):
+        """Raise UserError if one of them is not finite."""
+        if not np.isfinite(run_values.results).all():
+            raise divergence_error('because the loss or a gradient is not finite', self._run)
 
 
 class LoggingHook(tf.train.SessionRunHook):
@@ -149,26 +154,11 @@ class LoggingHook(tf.train.SessionRunHook):
     The first step of a run prints `step 0`, with the loss of the initial weights, as in the books.
     Later lines come every `log_frequency` steps and at the end. Their throughput includes all work
     since the previous line. tf.train.LoggingTensorHook prints only tensors.
-
-    The hook also writes what tf.train.SummarySaverHook lacks: epoch and rates at the steps of its
-    summaries, and all summaries of the last step.
-
-    Attributes:
-      global_step: the number of updates after the latest step.
     """
 
-    def __init__(self, step, run_length, settings, summary_writer=None, summary_hook=None):
-        """Make the hook.
-
-        Args:
-          step: a training.Step.
-          run_length: a RunLength.
-          settings: a RunSettings.
-          summary_writer: a tf.summary.FileWriter, or None.
-          summary_hook: the SummaryHook of this writer, before this hook in the list.
-        """
-        self._step, self._run_length, self._settings = step, run_length, settings
-        self._summary_writer, self._summary_hook = summary_writer, summary_hook
+    def __init__(self, run_length, log_frequency):
+        """Make the hook of a RunLength."""
+        self._run_length, self._log_frequency = run_length, log_frequency
 
     def begin(self):
         """Print the size of the network."""
@@ -177,47 +167,35 @@ class LoggingHook(tf.train.SessionRunHook):
 
     def after_create_session(self, session, coord):
         """Start the timer."""
-        self.global_step = int(session.run(tf.train.get_global_step()))
-        start = time.monotonic(), self.global_step
+        self._step = int(session.run(tf.train.get_global_step()))
         # (time, step) of each line. The time left is estimated from the last 100 lines.
-        self._lines = collections.deque([start], maxlen=102)
-        self._summarized = start  # (time, step) of the latest summaries
+        self._lines = collections.deque([(time.monotonic(), self._step)], maxlen=102)
 
     def before_run(self, run_context):
-        """Request step and loss; at the last step also the summaries."""
-        fetches = {'step': self._step.global_step, 'loss': self._step.loss}
-        self._writes_rates = False
-        if self._summary_hook:
-            is_last = self.global_step + 1 >= self._run_length.last_step
-            self._writes_rates = self._summary_hook.is_due or is_last
-            if is_last and not self._summary_hook.is_due:
-                fetches['summary'] = self._step.summary_op
-        return tf.train.SessionRunArgs(fetches)
+        """Request step and loss."""
+        return tf.train.SessionRunArgs({'step': STEP, 'loss': LOSS})
 
     def after_run(self, run_context, run_values):
-        """Print a line and write the rates when they are due."""
-        values, before = run_values.results, self.global_step
-        self.global_step, self._loss = int(values['step']), values['loss']
-        now = time.monotonic(), self.global_step
-        if before == 0 and self.global_step == 1:
-            self._print(0, now)
-        if should_trigger(self.global_step, self._lines[-1][1], self._settings.log_frequency):
-            self._print(self.global_step, now)
-        if self._writes_rates:
-            self._write(values.get('summary'), _sec_per_step(self._summarized, now))
-            self._summarized = now
+        """Print a line when it is due."""
+        before, self._step = self._step, int(run_values.results['step'])
+        self._loss = run_values.results['loss']
+        if before == 0 and self._step == 1:
+            self._print(0)
+        if should_trigger(self._step, self._lines[-1][1], self._log_frequency):
+            self._print(self._step)
 
     def end(self, session):
         """Print the line of the last step."""
-        if self.global_step > self._lines[-1][1]:
-            self._print(self.global_step, (time.monotonic(), self.global_step))
+        if self._step > self._lines[-1][1]:
+            self._print(self._step)
 
-    def _print(self, step, now):
-        self._lines.append(now)
-        run_length, sec_per_step = self._run_length, _sec_per_step(self._lines[-2], now)
+    def _print(self, step):
+        # The line of step 0 has the time of the first update.
+        self._lines.append((time.monotonic(), self._step))
+        run_length, sec_per_step = self._run_length, _sec_per_step(*list(self._lines)[-2:])
         # The estimate skips the slow first steps, before the first line. Other workers may be past
         # the last step.
-        left = max(0, run_length.last_step - self.global_step)
+        left = max(0, run_length.last_step - self._step)
         if len(self._lines) > 2:
             left *= _sec_per_step(self._lines[1], self._lines[-1])
         else:
@@ -230,15 +208,65 @@ class LoggingHook(tf.train.SessionRunHook):
             f'{datetime.timedelta(seconds=round(left))} left'
         )
 
-    def _write(self, serialized, sec_per_step):
-        summary = tf.Summary.FromString(serialized or b'')
+
+class SummaryHook(tf.train.SessionRunHook):
+    """Hook that writes the summaries of a step, with epoch and rates.
+
+    It writes them after the first step of the session, then every `save_steps` steps and after the
+    last step, which tf.train.SummarySaverHook leaves out. It also writes the summaries of the start
+    and the end of the run.
+    """
+
+    def __init__(self, run, writer, summary_op, run_length, save_steps):
+        """Make the hook.
+
+        Args:
+          run: a Run.
+          writer: a tf.summary.FileWriter.
+          summary_op: the serialized summaries of a step, a string scalar.
+          run_length: a RunLength.
+          save_steps: the steps between two summaries.
+        """
+        self._run, self._writer, self._summary_op = run, writer, summary_op
+        self._run_length, self._save_steps = run_length, save_steps
+
+    def after_create_session(self, session, coord):
+        """Write the summaries of the start; start the timer."""
+        self._step = int(session.run(tf.train.get_global_step()))
+        self._written, self._next_step = (time.monotonic(), self._step), self._step + 1
+        start = event_files.run_start_summaries(self._run.plan, self._run.record)
+        event_files.write(self._writer, start, self._step)
+        # TensorBoard ignores earlier summaries of this and later steps.
+        self._writer.add_session_log(tf.SessionLog(status=tf.SessionLog.START), self._next_step)
+
+    def before_run(self, run_context):
+        """Request the step, and the summaries when they are due."""
+        fetches = {'step': STEP}
+        if self._step + 1 >= min(self._next_step, self._run_length.last_step):
+            fetches['summary'] = self._summary_op
+        return tf.train.SessionRunArgs(fetches)
+
+    def after_run(self, run_context, run_values):
+        """Write the summaries."""
+        self._step = int(run_values.results['step'])
+        if 'summary' not in run_values.results:
+            return
+        before, self._written = self._written, (time.monotonic(), self._step)
+        self._next_step = self._step + self._save_steps
+        sec_per_step = _sec_per_step(before, self._written)
+        summary = tf.Summary.FromString(run_values.results['summary'])
         for tag, value in [
-            (event_files.EPOCH, self._run_length.epoch_at(self.global_step)),
+            (event_files.EPOCH, self._run_length.epoch_at(self._step)),
             (event_files.EXAMPLES_PER_SEC, self._run_length.examples_per_step / sec_per_step),
             (event_files.SEC_PER_STEP, sec_per_step),
         ]:
             summary.value.add(tag=tag, simple_value=value)
-        event_files.write(self._summary_writer, [summary], self.global_step)
+        event_files.write(self._writer, [summary], self._step)
+
+    def end(self, session):
+        """Write the end of the run, unless it was stopped before its last step."""
+        if self._step >= self._run_length.last_step:
+            event_files.write(self._writer, [event_files.run_end_summary()], self._step)
 
 
 def _sec_per_step(before, now):
@@ -314,6 +342,19 @@ def chrome_trace(metadata):
     return private_api.Timeline(metadata.step_stats).generate_chrome_trace_format()
 
 
+class SaverHook(tf.train.CheckpointSaverHook):
+    """tf.train.CheckpointSaverHook that checks a run before each checkpoint."""
+
+    def __init__(self, run, saver, save_steps):
+        """Make the hook of a Run and a tf.train.Saver."""
+        super().__init__(
+            run.directory, save_steps=save_steps, saver=saver, listeners=[SaveListener(run)]
+        )
+        if hasattr(self, '_set_steps_per_run'):
+            # Otherwise TensorFlow 2 reads the step in a session run of its own after each step.
+            self._set_steps_per_run(1)
+
+
 class GraphHook(tf.train.SessionRunHook):
     """Hook that writes the graph of a training step and of the queue runners for TensorBoard.
 
@@ -323,17 +364,17 @@ class GraphHook(tf.train.SessionRunHook):
     shows the graph that was written last.
     """
 
-    def __init__(self, step, summary_writer):
-        """Make the hook of a training.Step and the tf.summary.FileWriter of the saver."""
-        self._fetches = [step.train_op, step.loss]
-        self._writer = summary_writer
+    def __init__(self, writer, train_op):
+        """Make the hook of the tf.summary.FileWriter of the saver."""
+        self._writer, self._train_op = writer, train_op
 
     def after_create_session(self, session, coord):
         """Write the graph."""
         runners = session.graph.get_collection(tf.GraphKeys.QUEUE_RUNNERS)
-        fetches = self._fetches + sum([runner.enqueue_ops for runner in runners], [])
+        ops = [self._train_op, session.graph.get_tensor_by_name(LOSS).op]
+        ops += sum([runner.enqueue_ops for runner in runners], [])
         whole = session.graph.as_graph_def(add_shapes=True)
-        shown = tf.graph_util.extract_sub_graph(whole, [getattr(x, 'op', x).name for x in fetches])
+        shown = tf.graph_util.extract_sub_graph(whole, [op.name for op in ops])
         self._writer.add_event(tf.Event(graph_def=shown.SerializeToString(), wall_time=time.time()))
 
 
@@ -344,29 +385,25 @@ class ProfilerHook(tf.train.SessionRunHook):
     tf.train.ProfilerHook traces again and again, and takes the step before the update.
     """
 
-    def __init__(self, step, run, profile_step):
+    def __init__(self, run, writer, profile_step):
         """Make the hook.
 
         Args:
-          step: a training.Step.
           run: a Run.
-          profile_step: the global step to trace; None traces none.
+          writer: a tf.summary.FileWriter.
+          profile_step: the global step to trace.
         """
-        self._fetches = step.global_step
-        self._run = run
-        self._profile_step = profile_step
+        self._run, self._writer, self._profile_step = run, writer, profile_step
 
     def after_create_session(self, session, coord):
         """Record if the step is still ahead."""
         self._global_step = session.run(tf.train.get_global_step())
-        self._is_pending = self._global_step < (self._profile_step or 0)
+        self._is_pending = self._global_step < self._profile_step
 
     def before_run(self, run_context):
         """Request a trace if the step is next."""
         self._is_tracing = self._is_pending and self._global_step + 1 >= self._profile_step
-        return tf.train.SessionRunArgs(
-            self._fetches, options=TRACE_OPTIONS if self._is_tracing else None
-        )
+        return tf.train.SessionRunArgs(STEP, options=TRACE_OPTIONS if self._is_tracing else None)
 
     def after_run(self, run_context, run_values):
         """Write the trace."""
@@ -378,6 +415,4 @@ class ProfilerHook(tf.train.SessionRunHook):
             print(
                 f'Traced step {self._global_step}: open {path} with https://ui.perfetto.dev or chrome://tracing'
             )
-            self._run.summary_writer.add_run_metadata(
-                metadata, f'step {self._global_step}', self._global_step
-            )
+            self._writer.add_run_metadata(metadata, f'step {self._global_step}', self._global_step)

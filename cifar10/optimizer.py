@@ -4,7 +4,6 @@ import math
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import muon
 from cifar10.config import RECIPES
 from cifar10.system import machine
 
@@ -90,6 +89,8 @@ def create(learning_rate, hparams):
     if hparams.optimizer == 'momentum':
         return tf.train.MomentumOptimizer(learning_rate, hparams.momentum, use_nesterov=True)
     if hparams.optimizer == 'muon':
+        from cifar10 import muon
+
         matrix_learning_rate = learning_rate * (
             hparams.matrix_learning_rate / hparams.initial_learning_rate
         )

@@ -83,8 +83,8 @@ def filter_grid(kernels):
     return tf.cast(enlarged, tf.uint8)
 
 
-def training(images, losses, learning_rate, gradients, extra_summaries=()):
-    """Merge the summaries of a training step.
+def training(images, losses, learning_rate, gradients):
+    """Merge the summaries of a training step with those in the collection SUMMARIES.
 
     Fetch the result together with the train op: a separate session.run would use another batch.
 
@@ -93,7 +93,6 @@ def training(images, losses, learning_rate, gradients, extra_summaries=()):
       losses: a list with each tower's total loss.
       learning_rate: a scalar.
       gradients: list of (gradient, variable) of the update.
-      extra_summaries: serialized summaries, string scalars.
 
     Returns:
       A string scalar, the serialized Summary.
@@ -105,7 +104,12 @@ def training(images, losses, learning_rate, gradients, extra_summaries=()):
             tf.raw_ops.ImageSummary(tag='images', tensor=images, max_images=3),
             *_loss_summaries(losses),
             *_activation_summaries(),
-            *extra_summaries,
+        ]
+        # Not the number of file names in their queue, which tf.train.string_input_producer adds.
+        summary_ops += [
+            summary
+            for summary in tf.get_collection(tf.GraphKeys.SUMMARIES)
+            if 'input_producer/' not in summary.op.name
         ]
         for fill in tf.get_collection(input_lib.QUEUE_FILL):
             summary_ops.append(_scalar('/'.join(fill.op.name.split('/')[-2:]), fill))

@@ -58,7 +58,7 @@ from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.system import files, signals
-from cifar10.training import Job
+from cifar10.training import create_job
 
 FLAGS = flags.FLAGS
 
@@ -70,8 +70,8 @@ def job_from_flags(subcommand):
     if subcommand in ('input', 'train') or FLAGS['dataset'].present or FLAGS['data_dir'].present:
         data = data_flags.dataset_from_flags()
         training_job.check_batch_size(FLAGS.batch_size, data)
-    return Job(
-        dataset=data,
+    return create_job(
+        data,
         hparams=dataclasses.replace(
             CLASSIC, batch_size=FLAGS.batch_size, compute_dtype=FLAGS.compute_dtype
         ),

@@ -56,9 +56,11 @@ from cifar10.distributed import (
     worker_session,
 )
 from cifar10.distributed.cluster import EVALUATOR
+from cifar10.eval_hook import EvalHook
 from cifar10.input import Shard
 from cifar10.runs import checkpoint
-from cifar10.system import machine
+from cifar10.scripts.cifar10_multi_gpu_train import session_hooks
+from cifar10.system import machine, signals
 
 FLAGS = flags.FLAGS
 MODES = {'sync': synchronous, 'async': asynchronous, 'average': averaging, 'allreduce': allreduce}
@@ -67,13 +69,16 @@ MODES = {'sync': synchronous, 'async': asynchronous, 'average': averaging, 'allr
 def train(worker, run, first_step):
     """Train the towers of one worker, and end the process.
 
+    It differs from train() of cifar10_multi_gpu_train.py in the devices, the WorkerOps of the mode
+    and the session.
+
     Args:
       worker: a worker_session.Worker.
       run: the Run of the chief; None for the other workers, which write no files.
       first_step: the step of the last checkpoint, for the seed; 0 for a new run.
     """
     job, task, mode = worker.job, worker.task, MODES[worker.strategy.mode]
-    hparams, settings, run_length = job.hparams, job.settings, job.run_length
+    hparams, settings, resources = job.hparams, job.settings, job.resources
     device = (
         task.device
         if worker.strategy.owns_variables
@@ -84,26 +89,48 @@ def train(worker, run, first_step):
         images, labels = input_lib.distorted_inputs(
             job.dataset, hparams.batch_size, job.input_settings
         )
-        queue = input_lib.prefetch_queue(images, labels, 2 * job.num_towers, job.threads.prefetch)
+        queue = input_lib.prefetch_queue(
+            images, labels, 2 * job.num_towers, resources.threads.prefetch
+        )
         batches = input_lib.tower_batches(queue, job.num_towers)
         global_step = tf.train.get_or_create_global_step()
-        learning_rate = optimizer.learning_rate(global_step, run_length, hparams)
+        learning_rate = optimizer.learning_rate(global_step, job.run_length, hparams)
         opt = optimizer.create(learning_rate, hparams)
         with mode.variable_scope(worker):
             losses, tower_grads = multi_gpu.tower_gradients(
-                job.devices, batches, opt, job.dataset.num_classes, hparams, job.num_sub_batches
+                resources.devices,
+                batches,
+                opt,
+                job.dataset.num_classes,
+                hparams,
+                resources.num_sub_batches,
             )
         worker_ops = mode.worker_ops(worker, opt, multi_gpu.average_gradients(tower_grads))
-        first_images, _ = batches[0]
-        summary_op = summaries.training(
-            first_images, losses, learning_rate, worker_ops.gradients, worker_ops.summaries
-        )
-        saver = tf.train.Saver(max_to_keep=settings.max_to_keep, save_relative_paths=True)
+        train_op, gradients = worker_ops.train_op, worker_ops.gradients
         with tf.device(task.device):  # The average of the losses is not shared.
-            step = training.Step(worker_ops.train_op, losses, worker_ops.gradients, summary_op)
-        with worker_session.session(worker, run, step, saver, queue, worker_ops) as session:
+            training.add_step_tensors(train_op, losses, gradients)
+        first_images, _ = batches[0]
+        summary_op = summaries.training(first_images, losses, learning_rate, gradients)
+        saver = tf.train.Saver(save_relative_paths=True)
+        creator = worker_session.SessionCreator(worker, saver, run)
+        writer = run and tf.summary.FileWriterCache.get(run.directory)
+        step = training.Step(queue, train_op, summary_op)
+        stop_request = signals.StopRequest()
+        eval_hook = run and EvalHook(
+            run, job.dataset.test, settings.eval_every, resources.devices[0]
+        )
+        all_hooks = [
+            *worker_ops.hooks,
+            *session_hooks(job, run, step, saver, writer, stop_request),
+            worker_session.EndHook(worker, worker_ops.last_op, stop_request, eval_hook),
+            *([eval_hook] if run else []),
+        ]
+        # Workers that are not the chief have nothing to save: a signal ends them immediately.
+        with stop_request if run else contextlib.nullcontext(), worker_session.session(
+            creator, all_hooks
+        ) as session:
             while not session.should_stop():
-                session.run(step.train_op)
+                session.run(train_op)
 
 
 def evaluate():
@@ -141,7 +168,6 @@ def work(cluster, task):
         FLAGS.num_gpus,
         FLAGS.variable_strategy,
         shard=Shard(task.index, strategy.num_workers),
-        mode=strategy.mode,
         batches_per_tower=strategy.batches_per_tower,
     )
 
@@ -159,7 +185,9 @@ def work(cluster, task):
     worker = worker_session.Worker(cluster, task, strategy, job, target, watchdog)
     cluster_line = training_job.describe_cluster(cluster, task, strategy)
     with (
-        training_job.start_run(job, cluster_line) if task.is_chief else contextlib.nullcontext()
+        training_job.start_run(job, strategy.mode, cluster_line)
+        if task.is_chief
+        else contextlib.nullcontext()
     ) as run:
         first_step = 0 if FLAGS.fresh else checkpoint.newest_step(FLAGS.train_dir)
         if not run:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains on one device: a GPU if available, else the CPU.
 
-cifar10_multi_gpu_train.py trains several towers.
+Its train() is that of cifar10_multi_gpu_train.py, with one tower.
 
   cifar10_train.py --epochs=256
 """
@@ -19,47 +19,11 @@ from cifar10.cli import program, training_flags
 program.start(__name__, training_flags.define_one_tower, training_flags.check)
 
 from absl import flags
-import tensorflow.compat.v1 as tf
 
-from cifar10 import input as input_lib, model, optimizer, placement, summaries, training
 from cifar10.cli import training_job
+from cifar10.scripts.cifar10_multi_gpu_train import train
 
 FLAGS = flags.FLAGS
-
-
-def train(job, run):
-    """Train on the only device in job.devices.
-
-    Args:
-      job: a training.Job.
-      run: a Run; its checkpoint, if any, is resumed.
-    """
-    (device,) = job.devices
-    hparams, settings, run_length = job.hparams, job.settings, job.run_length
-    if training.is_complete(job, run):
-        return
-    with tf.Graph().as_default(), tf.device('/cpu:0'):
-        training.set_seed(settings, run.saved_step)
-        images, labels = input_lib.distorted_inputs(
-            job.dataset, hparams.batch_size, job.input_settings
-        )
-        queue = input_lib.prefetch_queue(images, labels, 2, job.threads.prefetch)
-        images, labels = queue.dequeue()
-        global_step = tf.train.get_or_create_global_step()
-        learning_rate = optimizer.learning_rate(global_step, run_length, hparams)
-        opt = optimizer.create(learning_rate, hparams)
-        with placement.variables_on(job.variable_device), tf.device(device):
-            logits = model.inference(images, job.dataset.num_classes, hparams, job.num_sub_batches)
-            loss = model.loss(logits, labels, hparams=hparams)
-            gradients = opt.compute_gradients(loss)
-        train_op = optimizer.train_op(opt, gradients, global_step, run_length, hparams)
-        summary_op = summaries.training(images, [loss], learning_rate, gradients)
-        saver = tf.train.Saver(max_to_keep=settings.max_to_keep, save_relative_paths=True)
-        step = training.Step(train_op, [loss], gradients, summary_op)
-        with training.session(job, run, step, saver, queue) as session:
-            # The session has initialized or restored the variables, and started the queue runners.
-            while not session.should_stop():
-                session.run(train_op)  # The hooks add their fetches, such as the loss.
 
 
 def main():

@@ -8,14 +8,13 @@ import signal
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import evaluation
+from cifar10 import evaluation, training
 from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
+from cifar10.scripts import cifar10_multi_gpu_train
 from cifar10.system import machine, signals
-from cifar10.training import Job
-from scripts import cifar10_multi_gpu_train
 from tests.helpers import clusters, data_sets, programs, small_run
 
 machine.set_up_tensorflow()
@@ -111,13 +110,13 @@ def runs(tmp_path_factory, data_dir):
     evaluation."""
     parent, data = tmp_path_factory.mktemp('runs'), dataset.read(data_dir)
     small_run.train(parent / 'classic', data_dir, 2, hparams=RUNS['classic'])
-    job = Job(
+    job = training.create_job(
         data,
         RUNS['fast'],
         ['/cpu:0', '/cpu:1'],
         RunSettings(max_steps=3, save_summaries_steps=1, profile_step=2, eval_every=2),
     )
-    with open_run(str(parent / 'fast'), job.record) as run:
+    with open_run(str(parent / 'fast'), training.record(job)) as run:
         cifar10_multi_gpu_train.train(job, run)
     last = checkpoint.read_latest(str(parent / 'fast'))
     evaluation.evaluate_checkpoints(evaluation.Evaluator(data.test), [last], str(parent / 'eval'))

@@ -8,7 +8,7 @@ from cifar10 import input as input_lib
 from cifar10.benchmark import measurements
 from cifar10.data import dataset
 from cifar10.runs import run_record
-from cifar10.training import Job
+from cifar10.training import create_job
 from tests.helpers import data_sets, messages, queues
 
 
@@ -41,7 +41,7 @@ def test_labels_of_cifar100_out_of_the_queues(many_dir):
 
 
 def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
-    job = Job(dataset.read(many_dir), devices=['/cpu:0', '/cpu:1'])
+    job = create_job(dataset.read(many_dir), devices=['/cpu:0', '/cpu:1'])
     batches = [(tf.zeros([128, 24, 24, 3]), tf.zeros([128], tf.int32))] * 2
     measurements.training_step('ours', job, batches)
     shapes = {variable.op.name: variable.shape.as_list() for variable in tf.trainable_variables()}

@@ -7,15 +7,14 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10 import evaluation, multi_gpu
+from cifar10 import evaluation, multi_gpu, training
 from cifar10.cli import training_job
 from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
+from cifar10.scripts import cifar10_train
 from cifar10.system import machine
-from cifar10.training import Job
-from scripts import cifar10_train
 from tests.helpers import messages
 
 BFLOAT16 = dataclasses.replace(CLASSIC, compute_dtype='bfloat16')
@@ -76,7 +75,7 @@ def test_auto_in_plan_and_network(graph, monkeypatch, tmp_path, data_dir, flags,
         cifar10.inference(images, hparams=FAST)
     convolutions = [op for op in graph.get_operations() if op.type == 'Conv2D']
     assert {op.get_attr('T') for op in convolutions} == {expected}
-    plan = training_job.print_plan(Job(dataset.read(data_dir), FAST, [device]), 0)
+    plan = training_job.print_plan(training.create_job(dataset.read(data_dir), FAST, [device]), 0)
     assert f'Products of the hidden layers: {expected.name} (--compute_dtype=auto)' in plan
 
 
@@ -184,12 +183,12 @@ def test_gradients_of_sub_batches_are_added_in_float32(graph, monkeypatch, tmp_p
 
 
 def _train(data_dir, train_dir, compute_dtype, max_steps):
-    job = Job(
+    job = training.create_job(
         dataset.read(data_dir),
         dataclasses.replace(CLASSIC, batch_size=8, compute_dtype=compute_dtype),
         settings=RunSettings(max_steps, seed=1, deterministic=True, eval_every=0),
     )
-    with open_run(str(train_dir), job.record) as run:
+    with open_run(str(train_dir), training.record(job)) as run:
         cifar10_train.train(job, run)
     return checkpoint.read_latest(str(train_dir))
 

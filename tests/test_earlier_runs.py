@@ -14,13 +14,12 @@ import tarfile
 import numpy as np
 import pytest
 
-from cifar10 import evaluation
+from cifar10 import evaluation, training
 from cifar10.config import RunSettings
 from cifar10.data import dataset
 from cifar10.runs import checkpoint, run_record
 from cifar10.runs.run import open_run
-from cifar10.training import Job
-from scripts import cifar10_multi_gpu_train, cifar10_train
+from cifar10.scripts import cifar10_multi_gpu_train, cifar10_train
 from tests.helpers import events, messages
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'earlier_runs')
@@ -70,8 +69,8 @@ def test_it_is_evaluated_and_resumed_as_before(
     )
     hparams = run_record.read_hparams(train_dir)
     settings = RunSettings(max_steps=7, seed=1, eval_every=0)
-    job = Job(dataset.read(plain_data_dir), hparams, settings=settings)
-    with open_run(train_dir, job.record) as run:
+    job = training.create_job(dataset.read(plain_data_dir), hparams, settings=settings)
+    with open_run(train_dir, training.record(job)) as run:
         assert not run.notes
         script.train(job, run)
     output = capsys.readouterr().out

@@ -7,27 +7,24 @@ import signal
 
 import pytest
 
-from cifar10 import evaluation, hooks
+from cifar10 import evaluation, hooks, training
 from cifar10.config import CLASSIC, RunSettings
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
-from cifar10.training import Job
-from scripts import cifar10_train
+from cifar10.scripts import cifar10_train
 from tests.helpers import checkpoints, events, messages
 
 PRECISION = re.compile(messages.precision(50) + r'\nThe evaluation took \d+\.\d s$')
 
 
 def _train(train_dir, data_dir, max_steps, **settings):
-    job = Job(
+    job = training.create_job(
         dataset.read(data_dir),
         dataclasses.replace(CLASSIC, batch_size=8),
-        settings=RunSettings(
-            max_steps, save_checkpoint_steps=1, log_frequency=1, max_to_keep=0, **settings
-        ),
+        settings=RunSettings(max_steps, save_checkpoint_steps=1, log_frequency=1, **settings),
     )
-    with open_run(str(train_dir), job.record) as run:
+    with open_run(str(train_dir), training.record(job)) as run:
         cifar10_train.train(job, run)
 
 
@@ -77,7 +74,7 @@ def test_what_a_signal_has_ended_is_evaluated(tmp_path, data_dir, capsys, monkey
 
     def send(hook, run_context, run_values):
         log(hook, run_context, run_values)
-        if hook.global_step == 3:
+        if run_values.results['step'] == 3:
             os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(hooks.LoggingHook, 'after_run', send)

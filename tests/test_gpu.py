@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import evaluation, model, multi_gpu, optimizer, placement
+from cifar10 import evaluation, model, multi_gpu, optimizer
 from cifar10.config import CLASSIC, RunLength
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
@@ -33,7 +33,7 @@ def gpus():
     if not visible:
         pytest.skip('TensorFlow sees no GPU, or was started without -m gpu')
     _set_up()
-    return placement.tower_devices(len(visible))
+    return multi_gpu.tower_devices(len(visible))
 
 
 def _set_up():
@@ -74,7 +74,7 @@ def _update(devices, variable_device='/cpu:0'):
         )
         opt = optimizer.create(optimizer.learning_rate(global_step, run_length, CLASSIC), CLASSIC)
         batches = [tuple(map(tf.constant, batch)) for batch in BATCHES[: len(devices)]]
-        with placement.variables_on(variable_device):
+        with multi_gpu.variables_on(variable_device):
             losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt)
         train_op = optimizer.train_op(
             opt, multi_gpu.average_gradients(tower_grads), global_step, run_length, CLASSIC
@@ -144,7 +144,7 @@ def _assert_update(devices, variable_devices, losses, changes, operations):
 
 
 def test_an_update_of_two_towers():
-    devices = placement.tower_devices(2)
+    devices = multi_gpu.tower_devices(2)
     _assert_update(devices, {'CPU:0'}, *_update(devices))
 
 
@@ -164,7 +164,7 @@ def test_an_update_of_four_logical_gpus(logical_gpus, variable_device):
 
 def test_lrn_equals_its_definition():
     x, dy = [RNG.randn(2, 3, 3, 64).astype(np.float32) * 5 for _ in range(2)]
-    with tf.device(placement.tower_devices(1)[0]):
+    with tf.device(multi_gpu.tower_devices(1)[0]):
         tensor = tf.constant(x)
         normalized = model.local_response_normalization(tensor, 'norm')
         (gradient,) = tf.gradients(normalized, tensor, tf.constant(dy))

@@ -2,13 +2,12 @@
 
 import re
 import signal
-from types import SimpleNamespace
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cifar10 import hooks, input as input_lib
-from cifar10.config import RunLength, RunSettings
+from cifar10.config import RunLength
 from cifar10.system import signals
 
 
@@ -23,8 +22,7 @@ def _positions(monkeypatch, capsys, run_length, every, seconds_per_step, last, f
     now = [0.0]
     monkeypatch.setattr(hooks.time, 'monotonic', lambda: now[0])
     global_step = tf.train.get_or_create_global_step()
-    step = SimpleNamespace(global_step=global_step, loss=tf.constant(1.0))
-    hook = hooks.LoggingHook(step, run_length, RunSettings(log_frequency=every))
+    hook = hooks.LoggingHook(run_length, every)
     with tf.Session() as session:
         global_step.load(first_step, session)
         hook.after_create_session(session, None)

@@ -6,16 +6,15 @@ import signal
 
 import pytest
 
-from cifar10 import hooks
+from cifar10 import hooks, training
 from cifar10.cli import training_job
 from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
 from cifar10.report import event_files
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
+from cifar10.scripts import cifar10_multi_gpu_train, cifar10_train
 from cifar10.system import signals
-from cifar10.training import Job
-from scripts import cifar10_multi_gpu_train, cifar10_train
 from tests.helpers import events, messages
 
 LAST_STEP = 9
@@ -37,9 +36,9 @@ def _train(data_dir, train_dir, settings, hparams=CLASSIC, num_devices=1, **plac
     """Train on one device with cifar10_train.py, on several with cifar10_multi_gpu_train.py."""
     hparams = dataclasses.replace(hparams, batch_size=8)
     devices = [f'/cpu:{i}' for i in range(num_devices)]
-    job = Job(dataset.read(data_dir), hparams, devices, settings, **placement)
+    job = training.create_job(dataset.read(data_dir), hparams, devices, settings, **placement)
     script = cifar10_train if num_devices == 1 else cifar10_multi_gpu_train
-    with open_run(str(train_dir), job.record) as run:
+    with open_run(str(train_dir), training.record(job)) as run:
         script.train(job, run)
     events.number_files(train_dir)
 
@@ -127,7 +126,7 @@ def test_the_progress_and_a_signal(tmp_path, data_dir, capsys, monkeypatch):
 
 
 def test_the_plan_names_the_replay(data_dir, capsys):
-    job = Job(dataset.read(data_dir), settings=SETTINGS)
+    job = training.create_job(dataset.read(data_dir), settings=SETTINGS)
     for first_step, end in [
         (0, 'Seed: 1, deterministic on this machine'),
         (7, 'Seed: 1, deterministic on this machine, the input of the first 7 steps is replayed'),

@@ -18,7 +18,7 @@ from cifar10.errors import UserError
 from cifar10.runs import checkpoint, run_record
 from cifar10.system import machine, signals
 from cifar10.system.machine import Threads
-from cifar10.training import Job
+from cifar10.training import create_job
 from tests.helpers import data_sets, events, messages
 from tests.helpers.small_run import HPARAMS, assert_saved, numpy_run, train
 
@@ -218,41 +218,47 @@ def test_a_signal_saves_and_ends_the_run(tmp_path, data_dir, capsys):
     [(1000, np.inf, 1000), (1000, 256.0, 1000), (200000, 256.0, 50000), (7, 1e-9, 1)],
 )
 def test_the_run_length_of_a_job(max_steps, epochs, last_step):
-    job = Job(
+    job = create_job(
         dataset.read('data'),
         dataclasses.replace(CLASSIC, epochs=epochs),
         ['/cpu:0', '/cpu:1'],
         RunSettings(max_steps=max_steps),
     )
     assert job.run_length == RunLength(256, 50000, last_step, batches_per_step=2)
-    assert Job(job.dataset).run_length == RunLength(128, 50000, 1000000)
-    assert Job(job.dataset).settings == RunSettings()
+    assert create_job(job.dataset).run_length == RunLength(128, 50000, 1000000)
+    assert create_job(job.dataset).settings == RunSettings()
 
 
 def test_the_number_of_examples(tmp_path, own_data_dir):
     """The data set knows it; without data, a Job has that of CIFAR-10."""
-    assert Job(dataset.read(own_data_dir)).num_examples == 300
+    assert create_job(dataset.read(own_data_dir)).num_examples == 300
     os.remove(dataset.read(own_data_dir).train.paths[0])
-    assert Job(dataset.read(own_data_dir)).num_examples == 50000
+    assert create_job(dataset.read(own_data_dir)).num_examples == 50000
     whole = dataset.read(data_sets.write(tmp_path / 'whole'))
     dataset_writer.hold_out(whole, str(tmp_path / 'rest'), 50, 0)
-    assert Job(dataset.read(str(tmp_path / 'rest'))).num_examples == 250  # in its dataset.json
+    assert (
+        create_job(dataset.read(str(tmp_path / 'rest'))).num_examples == 250
+    )  # in its dataset.json
 
 
 def test_the_threads_of_a_job(monkeypatch):
     monkeypatch.setattr(machine, 'num_cores', lambda: 8)
-    job = Job(
+    job = create_job(
         dataset.read('data'),
         dataclasses.replace(CLASSIC, batch_size=32),
         ['/cpu:0', '/cpu:1'],
         RunSettings(log_device_placement=True),
     )
-    assert (job.threads, job.num_sub_batches) == (Threads(1, 8, 2), 4)
-    assert job.session_config == machine.session_config(job.devices, job.threads, True)
+    assert (job.resources.threads, job.resources.num_sub_batches) == (Threads(1, 8, 2), 4)
+    assert job.session_config == machine.session_config(
+        job.resources.devices, job.resources.threads, True
+    )
     settings = RunSettings(intra_op_threads=4, inter_op_threads=3)
-    job = job._replace(settings=settings, hparams=FAST)
-    assert (job.threads, job.num_sub_batches) == (Threads(4, 3, 2), 3)
-    assert job.session_config == machine.session_config(job.devices, Threads(4, 3, 2), False)
+    job = create_job(job.dataset, FAST, job.resources.devices, settings)
+    assert (job.resources.threads, job.resources.num_sub_batches) == (Threads(4, 3, 2), 3)
+    assert job.session_config == machine.session_config(
+        job.resources.devices, Threads(4, 3, 2), False
+    )
 
 
 def _random_numbers(seed, first_step, worker=0, deterministic=False):

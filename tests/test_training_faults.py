@@ -56,6 +56,6 @@ def test_what_the_saver_may_delete(tmp_path, data_dir):
     listing.write_text(re.sub('"(model.*)"', rf'"{tmp_path}/one/\1"', listing.read_text()))
     shutil.copytree(str(tmp_path / 'one'), str(tmp_path / 'two'))
     before = {path.name: path.read_bytes() for path in (tmp_path / 'one').iterdir()}
-    train(tmp_path / 'two', data_dir, 6, save_checkpoint_steps=1, max_to_keep=1)
+    train(tmp_path / 'two', data_dir, 9, save_checkpoint_steps=1)
     assert {path.name: path.read_bytes() for path in (tmp_path / 'one').iterdir()} == before
-    assert_saved(tmp_path / 'two', 6)
+    assert_saved(tmp_path / 'two', 9)

@@ -10,6 +10,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import training
 from cifar10.config import RunLength
 from cifar10.runs.run import open_run
+from cifar10.scripts.cifar10_multi_gpu_train import session_hooks
 from cifar10.system import signals
 from tests.helpers import messages
 from tests.helpers.small_run import fake_job, job
@@ -17,25 +18,18 @@ from tests.helpers.small_run import fake_job, job
 
 def _step(jump, *losses):
     """Return a step whose train op counts `jump` steps: others make steps, too."""
-    return training.Step(
-        tf.assign_add(tf.train.get_or_create_global_step(), jump),
-        [tf.constant(loss) for loss in losses],
-        [(tf.constant(0.0), None)],
-        tf.summary.scalar('loss', 1.0),
-    )
-
-
-def _hooks(step, job, run=None):
-    saver, stop_request = tf.train.Saver(max_to_keep=0), signals.StopRequest()
-    return training.hooks_and_finish(job, run, step, saver, None, stop_request)[0]
+    train_op = tf.assign_add(tf.train.get_or_create_global_step(), jump)
+    losses = [tf.constant(loss) for loss in losses]
+    training.add_step_tensors(train_op, losses, [(tf.constant(0.0), None)])
+    return training.Step(None, train_op, tf.summary.scalar('loss', 1.0))
 
 
 def _run_steps(step, job, run=None):
     """Train with the hooks of a worker; return the number of session runs."""
-    runs = 0
-    with training.translate_divergence(run), tf.train.SingularMonitoredSession(
-        _hooks(step, job, run)
-    ) as session:
+    runs, saver = 0, tf.train.Saver(max_to_keep=0)
+    writer = run and tf.summary.FileWriterCache.get(run.directory)
+    hooks = session_hooks(job, run, step, saver, writer, signals.StopRequest())
+    with tf.train.SingularMonitoredSession(hooks) as session:
         while not session.should_stop():
             session.run(step.train_op)
             runs += 1
@@ -44,7 +38,7 @@ def _run_steps(step, job, run=None):
 
 def _train(tmp_path, data_dir, jump, last_step, **settings):
     run_length = RunLength(10, 100, last_step)
-    with open_run(str(tmp_path), job(data_dir).record) as run:
+    with open_run(str(tmp_path), training.record(job(data_dir))) as run:
         run.plan = []
         _run_steps(_step(jump, 1.0), fake_job(run_length, **settings), run)
 

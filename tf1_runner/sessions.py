@@ -9,7 +9,7 @@ import weakref
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, placement
+from cifar10 import errors, multi_gpu
 from cifar10.runs import run_record
 from tf1_runner.private_api import session as session_lib
 
@@ -71,7 +71,7 @@ def _use_cpu():
             return device
         if not is_told:
             is_told = True
-            errors.warn(f'No GPU found: {name} means /cpu:0 ({placement.GPU_REMEDY})')
+            errors.warn(f'No GPU found: {name} means /cpu:0 ({multi_gpu.GPU_REMEDY})')
         return tf.DeviceSpec(spec.job, spec.replica, spec.task, 'CPU', 0).to_string()
 
     tf.Graph.device = lambda self, device: device_scope(self, cpu_for_gpu(device))

@@ -10,7 +10,7 @@ from typing import NamedTuple, Sequence, Tuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import hooks, input as input_lib, multi_gpu, optimizer, placement
+from cifar10 import hooks, input as input_lib, multi_gpu, optimizer
 from cifar10.benchmark import reference
 from cifar10.config import NUM_CLASSES
 from cifar10.model import CONV1_FILTERS, CONV2_FILTERS
@@ -54,7 +54,7 @@ def _run(session, op, num_steps):
 
 
 def _session_config(formulation, job, devices):
-    return machine.session_config(devices, job.threads if formulation == OURS else None)
+    return machine.session_config(devices, job.resources.threads if formulation == OURS else None)
 
 
 def input_metrics(formulation, job, steps):
@@ -75,10 +75,10 @@ def input_metrics(formulation, job, steps):
     start = time.perf_counter()
     inputs_fn, num_threads = reference.distorted_inputs, 1
     if formulation == OURS:
-        inputs_fn, num_threads = input_lib.distorted_inputs, job.threads.prefetch
+        inputs_fn, num_threads = input_lib.distorted_inputs, job.resources.threads.prefetch
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         images, labels = inputs_fn(job.dataset, job.hparams.batch_size)
-        queue = input_lib.prefetch_queue(images, labels, 2 * len(job.devices), num_threads)
+        queue = input_lib.prefetch_queue(images, labels, 2 * job.num_towers, num_threads)
         batch = tf.group(*queue.dequeue())
         config = _session_config(formulation, job, ['/cpu:0'])
         with tf.train.SingularMonitoredSession(config=config) as monitored:
@@ -102,9 +102,15 @@ def training_step(formulation, job, batches):
     global_step = tf.train.get_or_create_global_step()
     learning_rate = optimizer.learning_rate(global_step, job.run_length, job.hparams)
     opt = optimizer.create(learning_rate, job.hparams)
-    with placement.variables_on(job.variable_device):
+    resources = job.resources
+    with multi_gpu.variables_on(resources.variable_device):
         _, tower_grads = multi_gpu.tower_gradients(
-            job.devices, batches, opt, job.dataset.num_classes, job.hparams, job.num_sub_batches
+            resources.devices,
+            batches,
+            opt,
+            job.dataset.num_classes,
+            job.hparams,
+            resources.num_sub_batches,
         )
     gradients = multi_gpu.average_gradients(tower_grads)
     return optimizer.train_op(opt, gradients, global_step, job.run_length, job.hparams)
@@ -118,13 +124,13 @@ def _step_session(formulation, job, num_warmup_steps):
     size = job.hparams.batch_size
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         batches = []
-        for device in job.devices:
+        for device in job.resources.devices:
             images = rng.standard_normal([size, 24, 24, 3], np.float32)
             labels = rng.integers(0, job.dataset.num_classes, size).astype(np.int32)
             with tf.device(device):
                 batches.append([tf.Variable(x, trainable=False) for x in (images, labels)])
         train_op = training_step(formulation, job, batches)
-        with tf.Session(config=_session_config(formulation, job, job.devices)) as session:
+        with tf.Session(config=_session_config(formulation, job, job.resources.devices)) as session:
             session.run(tf.global_variables_initializer())
             _run(session, train_op, num_warmup_steps)
             yield session, train_op

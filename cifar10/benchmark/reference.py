@@ -65,7 +65,7 @@ def _stack_and_average(tower_grads):
 
 def training_step(job, batches):
     """Build a tower on each device of the Job, and the update; return the train op."""
-    hparams, devices = job.hparams, job.devices
+    hparams, devices = job.hparams, job.resources.devices
     global_step = tf.train.get_or_create_global_step()
     run_length = RunLength(
         int(batches[0][0].shape[0]), job.num_examples

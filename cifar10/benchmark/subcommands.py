@@ -61,7 +61,7 @@ def measure_train(_, settings):
             os.path.join(settings.scripts_dir, 'cifar10_multi_gpu_train.py'),
             '--data_dir=' + job.dataset.directory,
             '--train_dir=' + train_dir,
-            f'--num_gpus={len(job.devices)}',
+            f'--num_gpus={job.num_towers}',
             f'--batch_size={job.hparams.batch_size}',
             f'--max_steps={sum(steps)}',
             f'--log_frequency={math.gcd(10, math.gcd(*steps))}',
@@ -85,14 +85,15 @@ def measure_train(_, settings):
 
 def _with_utilization(metrics, job):
     """Add the GFLOP/s, and their ratio to a matrix product measured in the same round."""
-    flops = measurements.step_flops(job.hparams.batch_size) * len(job.devices)
+    devices = job.resources.devices
+    flops = measurements.step_flops(job.hparams.batch_size) * len(devices)
     rate = flops / metrics['ms per step'] / 1e6
     # CPU devices share the same cores.
-    num_units = len(set(job.devices)) if machine.is_gpu(job.devices[0]) else 1
+    num_units = len(set(devices)) if machine.is_gpu(devices[0]) else 1
     limit = (
         num_units
         / 1e9
-        * processes.call_in_new_process(measurements.matmul_flops_per_sec, job.devices[0])
+        * processes.call_in_new_process(measurements.matmul_flops_per_sec, devices[0])
     )
     return {
         **metrics,

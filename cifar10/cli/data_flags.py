@@ -189,13 +189,15 @@ def prepared_dataset(dataset_name):
     Raises:
       UserError: it cannot be downloaded or written, or --data_dir holds another one.
     """
-    from cifar10.data import preparation, synthetic  # not needed if the files exist
-
     path, published = data_dir(dataset_name), catalog.PUBLISHED.get(dataset_name)
     with signals.RaiseOnSignal():
         if published:
+            from cifar10.data import preparation  # seldom needed
+
             preparation.prepare(published, path, show, alternative='--dataset=synthetic')
         else:
+            from cifar10.data import synthetic
+
             synthetic.maybe_write(path, progress=show)
     return dataset.read(dataset.files_dir(path, published))
 

@@ -10,14 +10,13 @@ import math
 from absl import flags
 import tensorflow.compat.v1 as tf
 
-from cifar10 import model, optimizer, placement
+from cifar10 import multi_gpu, optimizer, training
 from cifar10.cli import data_flags, program, training_flags
 from cifar10.config import CLASSIC, DEPTH, HPARAMS, IMAGE_SIZE, RECIPES
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint, initial_weights, run, run_record
+from cifar10.runs import checkpoint, run, run_record
 from cifar10.system import machine
-from cifar10.training import Job
 
 FLAGS = flags.FLAGS
 
@@ -30,7 +29,8 @@ def job_from_flags(num_devices=1, variable_strategy=None, **cluster_fields):
 
     Args:
       num_devices: number of devices, one per tower.
-      variable_strategy: see Job; None means first_device with a GPU, else cpu.
+      variable_strategy: one of config.VARIABLE_STRATEGIES; None
+        means first_device with a GPU, else cpu.
       cluster_fields: fields of the Job that depend on the cluster.
 
     Raises:
@@ -51,23 +51,22 @@ def job_from_flags(num_devices=1, variable_strategy=None, **cluster_fields):
         )
     data = data_flags.dataset_from_flags()
     check_batch_size(hparams.batch_size, data)
-    return Job(
+    return training.create_job(
         data,
         hparams,
         devices,
         training_flags.settings_from_flags(),
         variable_strategy or ('first_device' if machine.is_gpu(devices[0]) else 'cpu'),
-        dataset_name=FLAGS.dataset,
         **cluster_fields,
     )
 
 
 def find_devices(num_devices):
     """Return the devices of all towers; print a line if there are fewer GPUs than requested."""
-    devices = placement.tower_devices(num_devices)
+    devices = multi_gpu.tower_devices(num_devices)
     num_gpus = len(set(devices))
     if not machine.is_gpu(devices[0]):
-        print(f'No GPU found: using {", ".join(devices)} ({placement.GPU_REMEDY})')
+        print(f'No GPU found: using {", ".join(devices)} ({multi_gpu.GPU_REMEDY})')
     elif num_gpus < num_devices:
         print(f'Fewer GPUs ({num_gpus}) than requested ({num_devices}): GPUs are shared')
     return devices
@@ -85,15 +84,21 @@ def check_batch_size(batch_size, dataset):
 
 
 @contextlib.contextmanager
-def start_run(job, cluster_line=None):
+def start_run(job, mode=None, cluster_line=None):
     """Yield the Run of a Job in --train_dir; print its notes and, if steps are left, the plan.
+
+    Args:
+      job: a Job.
+      mode: the mode of a cluster, or None.
+      cluster_line: see print_plan.
 
     Raises:
       UserError: see run.open_run.
     """
     # With --fresh, before the old run is moved aside, because the path can be wrong.
     weights = _initial_weights(job) if FLAGS.init_checkpoint and FLAGS.fresh else None
-    with run.open_run(FLAGS.train_dir, job.record, FLAGS.fresh) as opened:
+    record = training.record(job, FLAGS.dataset, mode)
+    with run.open_run(FLAGS.train_dir, record, FLAGS.fresh) as opened:
         weights_line = None
         if FLAGS.init_checkpoint and opened.resumed:
             weights_line = 'Initial weights: those of the resumed run, not of --init_checkpoint'
@@ -109,6 +114,9 @@ def start_run(job, cluster_line=None):
 
 def _initial_weights(job):
     """Return the InitialWeights of --init_checkpoint."""
+    from cifar10 import model
+    from cifar10.runs import initial_weights
+
     with tf.Graph().as_default():
         model.inference(tf.zeros([1, IMAGE_SIZE, IMAGE_SIZE, DEPTH]), job.dataset.num_classes)
         return initial_weights.read(FLAGS.init_checkpoint, tf.trainable_variables())
@@ -140,18 +148,16 @@ def print_plan(job, first_step, cluster_line=None, weights_line=None):
 
 def _plan_lines(job, first_step, is_single_process):
     """Return the lines of the plan."""
-    run_length, hparams, threads = job.run_length, job.hparams, job.threads
-    settings = job.settings
-    dtype = machine.compute_dtype(hparams.compute_dtype, machine.is_gpu(job.devices[0])).name
+    run_length, hparams, settings = job.run_length, job.hparams, job.settings
+    devices, threads = job.resources.devices, job.resources.threads
+    dtype = machine.compute_dtype(hparams.compute_dtype, machine.is_gpu(devices[0])).name
     lines = [
         program.versions(job.session_config),
         f'Data: {job.num_examples} examples of {dataset.format_class_names(job.dataset.class_names)} in {job.dataset.directory}',
-        f'Devices: {", ".join(job.devices)}',
-    ]
-    lines += _placement(job, is_single_process)
-    lines += [
+        f'Devices: {", ".join(devices)}',
+        *_placement(job.resources, is_single_process),
         f'Threads: intra-op {threads.intra_op}, inter-op {threads.inter_op}, input pipeline {threads.prefetch}',
-        f'Batch: {hparams.batch_size} examples per tower (sub-batches: {job.num_sub_batches}), '
+        f'Batch: {hparams.batch_size} examples per tower (sub-batches: {job.resources.num_sub_batches}), '
         f'{run_length.examples_per_step} examples per step, {optimizer.batch_factor(run_length, hparams):g} times the batch of the recipe',
         f'Epoch: {run_length.examples_per_epoch} examples, {run_length.examples_per_epoch / run_length.examples_per_step:.1f} steps',
         'Recipe: ' + _recipe(hparams),
@@ -177,18 +183,19 @@ def _plan_lines(job, first_step, is_single_process):
     return lines
 
 
-def _placement(job, is_single_process):
+def _placement(resources, is_single_process):
     """Return the lines about GPUs or several devices: speed, weights (in one process)."""
-    is_gpu, is_alone = machine.is_gpu(job.devices[0]), len(job.devices) == 1
+    devices, strategy = resources.devices, resources.variable_strategy
+    is_gpu, is_alone = machine.is_gpu(devices[0]), len(devices) == 1
     lines = []
     if not is_gpu and not is_alone:
         lines.append(
-            f'Speed: {len(job.devices)} CPU devices share the same cores and are not faster than one'
+            f'Speed: {len(devices)} CPU devices share the same cores and are not faster than one'
         )
     if is_single_process and (is_gpu or not is_alone):
-        books = ', as in the books' if job.variable_strategy == 'cpu' else ''
+        books = ', as in the books' if strategy == 'cpu' else ''
         lines.append(
-            f'Weights: on {job.variable_device} (--variable_strategy={job.variable_strategy}{books})'
+            f'Weights: on {resources.variable_device} (--variable_strategy={strategy}{books})'
         )
     return lines
 

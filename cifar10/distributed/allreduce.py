@@ -7,7 +7,7 @@ must run the same collectives. A tensor that only one worker fetches must not de
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import optimizer, placement
+from cifar10 import multi_gpu
 from cifar10.distributed.worker_session import StartHook, WorkerOps
 from cifar10.system import private_api
 
@@ -18,7 +18,7 @@ _GRADIENT, _VARIABLES = 1, 2
 
 def variable_scope(worker):
     """Return a context manager that places the variables on a device of a Worker."""
-    return placement.variables_on(worker.job.variable_device)
+    return multi_gpu.variables_on(worker.job.resources.variable_device)
 
 
 def worker_ops(worker, opt, own_gradients):
@@ -29,9 +29,7 @@ def worker_ops(worker, opt, own_gradients):
         _all_reduce(worker, flat, _GRADIENT, 'Div'), [v.shape.num_elements() for v in variables]
     )
     gradients = [(tf.reshape(part, v.shape), v) for part, v in zip(parts, variables)]
-    train_op = optimizer.train_op(
-        opt, gradients, tf.train.get_global_step(), worker.job.run_length, worker.job.hparams
-    )
+    train_op = worker.train_op(opt, gradients)
     broadcast = [
         variable.assign(_broadcast(worker, variable.read_value(), key))
         for key, variable in enumerate(tf.global_variables(), _VARIABLES)

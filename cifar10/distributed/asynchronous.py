@@ -49,7 +49,7 @@ def variable_scope(worker):
 
 def worker_ops(worker, opt, gradients):
     """Return the WorkerOps; see synchronous.worker_ops."""
-    job, global_step = worker.job, tf.train.get_global_step()
+    global_step = tf.train.get_global_step()
     fetched_step = _local_variable(worker, 'fetched_step', tf.constant(0, tf.int64))
     # The step comes first: it must not be newer than the weights.
     fetch_op = fetched_step.assign(global_step.read_value())
@@ -60,7 +60,7 @@ def worker_ops(worker, opt, gradients):
         add = [total.assign_add(gradient) for total, (gradient, _) in zip(sums, gradients)]
         hooks = [_LocalSteps(worker, fetch_op, tf.group(descend, *add))]
         gradients = _shared_gradients(gradients, sums)
-    push = optimizer.train_op(opt, gradients, global_step, job.run_length, job.hparams)
+    push = worker.train_op(opt, gradients)
     with tf.control_dependencies([push, descend]):
         step = global_step.read_value()
         # The other workers' updates between the fetch of the weights and the update from them
@@ -70,11 +70,12 @@ def worker_ops(worker, opt, gradients):
         # Without copies, the next step reads the weights after this update.
         train_op = tf.group(*resets) if hooks else fetched_step.assign(step).op
     summary = tf.raw_ops.ScalarSummary(tags='staleness', values=tf.cast(staleness, tf.float32))
-    return WorkerOps(train_op, gradients, hooks=[StartHook(fetch_op), *hooks], summaries=[summary])
+    tf.add_to_collection(tf.GraphKeys.SUMMARIES, summary)
+    return WorkerOps(train_op, gradients, hooks=[StartHook(fetch_op), *hooks])
 
 
 def _local_variable(worker, name, initial_value, trainable=False):
-    with tf.device(worker.task.device), tf.device(worker.job.variable_device):
+    with tf.device(worker.task.device), tf.device(worker.job.resources.variable_device):
         return tf.Variable(
             initial_value,
             trainable=trainable,

@@ -9,7 +9,6 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import optimizer
 from cifar10.distributed import allreduce, server, synchronous
 from cifar10.distributed.worker_session import WorkerOps
 
@@ -18,8 +17,8 @@ variable_scope = allreduce.variable_scope
 
 def worker_ops(worker, opt, gradients):
     """Return the WorkerOps; see synchronous.worker_ops."""
-    job, step, num_workers = worker.job, tf.train.get_global_step(), worker.strategy.num_workers
-    train_op = optimizer.train_op(opt, gradients, step, job.run_length, job.hparams)
+    step, num_workers = tf.train.get_global_step(), worker.strategy.num_workers
+    train_op = worker.train_op(opt, gradients)
     own_variables = [
         step,
         *tf.trainable_variables(),

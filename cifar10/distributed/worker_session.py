@@ -8,13 +8,13 @@ from typing import NamedTuple, Optional, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import training
+from cifar10 import optimizer, training
 from cifar10.data import verification
 from cifar10.distributed import server
 from cifar10.distributed.cluster import EX_TEMPFAIL, Cluster, Strategy, Task
 from cifar10.errors import UserError, reason
+from cifar10.hooks import STEP
 from cifar10.runs import checkpoint
-from cifar10.system import signals
 
 # Errors of TensorFlow's runtime after a peer is lost or restarted
 _PREEMPTION_ERRORS = (
@@ -48,6 +48,13 @@ class Worker(NamedTuple):
         workers = self.cluster.worker_tasks
         return self.cluster.ps_tasks + (workers if self.strategy.needs_all_workers else workers[:1])
 
+    def train_op(self, opt, gradients):
+        """Return optimizer.train_op with the worker's run length and hyperparameters."""
+        global_step = tf.train.get_global_step()
+        return optimizer.train_op(
+            opt, gradients, global_step, self.job.run_length, self.job.hparams
+        )
+
 
 class WorkerOps(NamedTuple):
     """Operations and hooks with which a worker trains in one of the modes."""
@@ -55,7 +62,6 @@ class WorkerOps(NamedTuple):
     train_op: tf.Operation
     gradients: Sequence[tuple]  # (gradient, variable), for the summaries
     hooks: Sequence[tf.train.SessionRunHook] = ()
-    summaries: Sequence[tf.Tensor] = ()  # additional ones
     last_op: Optional[tf.Operation] = None  # runs in the chief, after the last checkpoint
 
 
@@ -152,7 +158,7 @@ def _configuration(worker):
     job = worker.job
     return dict(
         dataclasses.asdict(job.hparams),
-        num_gpus=len(job.devices),
+        num_gpus=job.num_towers,
         max_steps=job.settings.max_steps,
         seed=job.settings.seed,
         deterministic=job.settings.deterministic,
@@ -174,25 +180,24 @@ class StartHook(tf.train.SessionRunHook):
         session.run(self._op)
 
 
-class _EndHook(tf.train.SessionRunHook):
+class EndHook(tf.train.SessionRunHook):
     """Hook that reports steps to the watchdog, and ends the process after the last checkpoint.
 
-    It is the last one in the list. A session with a lost peer, or with the thread of
-    SyncReplicasOptimizer, does not close.
+    It is the last hook with an `end`. The chief evaluates its last checkpoint after it has told the
+    others. A session with a lost peer, or with the thread of SyncReplicasOptimizer, does not close.
     """
 
-    def __init__(self, worker, global_step, last_op, stop_request, finish):
+    def __init__(self, worker, last_op, stop_request, eval_hook):
         """Make the hook.
 
         Args:
           worker: a Worker.
-          global_step: the step after the update, see training.Step.
           last_op: see WorkerOps.
           stop_request: a signals.StopRequest.
-          finish: a function that the chief calls before its end.
+          eval_hook: the EvalHook of the chief; else None.
         """
-        self._worker, self._global_step, self._last_op = worker, global_step, last_op
-        self._stop_request, self._finish = stop_request, finish
+        self._worker, self._last_op = worker, last_op
+        self._stop_request, self._eval_hook = stop_request, eval_hook
 
     def begin(self):
         """Add the operations for the end to the graph."""
@@ -203,7 +208,7 @@ class _EndHook(tf.train.SessionRunHook):
 
     def before_run(self, run_context):
         """Request the step."""
-        return tf.train.SessionRunArgs(self._global_step)
+        return tf.train.SessionRunArgs(STEP)
 
     def after_run(self, run_context, run_values):
         """Report the step; stop after the last one.
@@ -225,7 +230,8 @@ class _EndHook(tf.train.SessionRunHook):
                 session.run(self._last_op)
             session.run(self._end_op)
         worker.watchdog.stop()
-        self._finish()
+        if self._eval_hook:
+            self._eval_hook.end(session)
         tf.summary.FileWriterCache.clear()
         if worker.cluster.state_tasks == [worker.task] and not stop_signal:
             self._wait_for_others(session)
@@ -249,35 +255,15 @@ class _EndHook(tf.train.SessionRunHook):
 
 
 @contextlib.contextmanager
-def session(worker, run, step, saver, queue, worker_ops):
+def session(creator, hooks):
     """Yield the training session of a worker; the process ends at the end of the block.
 
     Args:
-      worker: a Worker.
-      run: the Run of the chief; None for the other workers, which write no files.
-      step: a training.Step.
-      saver: a tf.train.Saver.
-      queue: the prefetch queue.
-      worker_ops: a WorkerOps.
-
-    Raises:
-      UserError: see training.session.
+      creator: a SessionCreator.
+      hooks: a list of tf.train.SessionRunHooks; the last one is an EndHook.
     """
-    stop_request = signals.StopRequest()
-    creator = SessionCreator(worker, saver, run)
-    session_hooks, finish = training.hooks_and_finish(
-        worker.job, run, step, saver, queue, stop_request
-    )
-    session_hooks = [
-        *worker_ops.hooks,
-        *session_hooks,
-        _EndHook(worker, step.global_step, worker_ops.last_op, stop_request, finish),
-    ]
-    # Workers that are not the chief have nothing to save: a signal ends them immediately.
-    with training.translate_divergence(
-        run
-    ), stop_request if run else contextlib.nullcontext(), _restart_after_lost_task(), tf.train.MonitoredSession(
-        creator, session_hooks, stop_grace_period_secs=1
+    with _restart_after_lost_task(), tf.train.MonitoredSession(
+        creator, hooks, stop_grace_period_secs=1
     ) as monitored:
         yield monitored
 

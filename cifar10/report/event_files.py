@@ -17,7 +17,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import errors
 from cifar10.config import HPARAMS
 from cifar10.errors import UserError
-from cifar10.report import figures, text_report
+from cifar10.report import text_report
 
 PRECISION = 'Precision @ 1'
 TOTAL_LOSS = 'total_loss'
@@ -161,6 +161,8 @@ def evaluation_summary(result, top_k):
       result: a metrics.Result.
       top_k: k of an additional precision @ k, or None.
     """
+    from cifar10.report import figures  # not needed in the trainer
+
     metrics = result.metrics
     values = {
         PRECISION: metrics.accuracy,

@@ -41,14 +41,6 @@ class Run:
         """The global step of the resumed checkpoint, or 0."""
         return self.resumed.step if self.resumed else 0
 
-    @property
-    def summary_writer(self):
-        """The tf.summary.FileWriter, the same as that of tf.train.CheckpointSaverHook.
-
-        A second event file of one process would hide the first one in TensorBoard.
-        """
-        return tf.summary.FileWriterCache.get(self.directory)
-
     def check_directory(self):
         """Raise UserError if the directory has been moved."""
         self._lock.check()

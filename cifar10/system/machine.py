@@ -5,7 +5,7 @@ import os
 import pathlib
 import platform
 import re
-from typing import NamedTuple
+from typing import NamedTuple, Sequence
 
 import tensorflow.compat.v1 as tf
 
@@ -31,6 +31,20 @@ class Threads(NamedTuple):
     intra_op: int = 0  # within one operation
     inter_op: int = 0  # for parallel operations
     prefetch: int = 0  # for the prefetch queue
+
+
+class Resources(NamedTuple):
+    """Devices and threads of a process, and the division of a batch among them."""
+
+    devices: Sequence[str]  # one per tower
+    variable_strategy: str  # one of config.VARIABLE_STRATEGIES
+    threads: Threads
+    num_sub_batches: int  # per tower, see model.inference
+
+    @property
+    def variable_device(self):
+        """The device of the variables."""
+        return '/cpu:0' if self.variable_strategy == 'cpu' else self.devices[0]
 
 
 def set_up_tensorflow():
@@ -128,6 +142,23 @@ def choose_threads(devices, batch_size, overrides=Threads()):
     one_per_operation = not is_gpu(devices[0]) and all_sub_batches >= inter_op
     intra_op = overrides.intra_op or (1 if one_per_operation else num_cores())
     return Threads(intra_op, inter_op, prefetch)
+
+
+def resources(devices, batch_size, variable_strategy='cpu', overrides=Threads()):
+    """Return the Resources of a process.
+
+    Args:
+      devices: one device name per tower.
+      batch_size: examples per tower.
+      variable_strategy: one of config.VARIABLE_STRATEGIES.
+      overrides: a Threads; 0 lets `choose_threads` choose.
+    """
+    return Resources(
+        devices,
+        variable_strategy,
+        choose_threads(devices, batch_size, overrides),
+        num_sub_batches(devices, batch_size, overrides.inter_op),
+    )
 
 
 def session_config(devices, threads=None, log_device_placement=False):

@@ -11,13 +11,13 @@ from cifar10.benchmark.measurements import StepCounts
 from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.system import machine
-from cifar10.training import Job
+from cifar10.training import create_job
 
 FORMULATIONS = pytest.mark.parametrize('formulation', ['ours', 'reference'])
 
 
 def _job(data_dir=''):
-    return Job(
+    return create_job(
         dataset.read(data_dir), dataclasses.replace(CLASSIC, batch_size=8), ['/cpu:0', '/cpu:1']
     )
 
@@ -42,7 +42,7 @@ def test_step_metrics(formulation, monkeypatch):
     job = _job()
     metrics = measurements.step_metrics(formulation, job, StepCounts(1, 2))
     assert metrics == {'ms per step': 1500, 'examples/sec': 2 * 8 / 1.5}
-    assert threads == [job.threads if formulation == 'ours' else None]
+    assert threads == [job.resources.threads if formulation == 'ours' else None]
 
 
 @FORMULATIONS

@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import distortions
 from cifar10.benchmark import measurements, reference
 from cifar10.data import dataset
-from cifar10.training import Job
+from cifar10.training import create_job
 from tests.helpers import oracle, queues
 from tests.machine import comparisons
 
@@ -16,14 +16,14 @@ BATCH = 128
 
 def _reference(raw, labels, draws):
     images = tf.map_fn(lambda args: reference.distort(*args), [raw, *draws], tf.float32)
-    return reference.training_step(Job(dataset.read('')), [(images, labels)])
+    return reference.training_step(create_job(dataset.read('')), [(images, labels)])
 
 
 def _ours(raw, labels, draws):
     rows, columns, flip, _, contrast = draws
     raw = tf.transpose(raw, [0, 3, 1, 2])
     images = distortions.distort(raw, distortions.Distortions(rows, columns, flip, contrast))
-    return measurements.training_step('ours', Job(dataset.read('')), [(images, labels)])
+    return measurements.training_step('ours', create_job(dataset.read('')), [(images, labels)])
 
 
 def _changes(build, values, *batch):

@@ -12,10 +12,10 @@ from cifar10.benchmark import measurements, processes, subcommands
 from cifar10.benchmark.measurements import StepCounts
 from cifar10.config import CLASSIC, RunSettings
 from cifar10.data import dataset
-from cifar10.training import Job
+from cifar10.training import create_job
 from tests.helpers import programs
 
-CPU_JOB = Job(
+CPU_JOB = create_job(
     dataset.read('there'),
     dataclasses.replace(CLASSIC, batch_size=8, compute_dtype='auto'),
     ['/cpu:0', '/cpu:1'],
@@ -137,7 +137,7 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     status, stdout, stderr = programs.call(
         'cifar10_benchmark', 'input', '--baseline', '--rounds=2', f'--json_file={path}', *args
     )
-    job = Job(
+    job = create_job(
         dataset.read(data_dir),
         dataclasses.replace(CLASSIC, batch_size=16, compute_dtype='auto'),
         ['/cpu:0', '/cpu:1'],

@@ -9,7 +9,7 @@ from cifar10.cli import training_flags, training_job
 from cifar10.config import BEST, CLASSIC, FAST, HPARAMS, RECIPES, RunSettings
 from cifar10.data import dataset
 from cifar10.runs import run_record
-from cifar10.training import Job
+from cifar10.training import create_job
 from tests.helpers import fields, messages, programs
 
 SETTINGS = {field.name: field for field in dataclasses.fields(RunSettings) if field.metadata}
@@ -31,9 +31,7 @@ def defined():
 
 def test_without_flags_the_defaults_of_the_job(data_dir):
     flags.FLAGS(['a script', '--data_dir=' + data_dir])
-    assert training_job.job_from_flags() == Job(
-        dataset.read(data_dir), devices=['/cpu:0'], dataset_name='cifar10'
-    )
+    assert training_job.job_from_flags() == create_job(dataset.read(data_dir), devices=['/cpu:0'])
 
 
 def _parse(*args):
@@ -44,12 +42,11 @@ def _parse(*args):
 
 def test_the_devices_reach_the_job(data_dir):
     _parse('--data_dir=' + data_dir, '--dataset=synthetic', '--recipe=fast')
-    assert training_job.job_from_flags(3, 'first_device') == Job(
+    assert training_job.job_from_flags(3, 'first_device') == create_job(
         dataset=dataset.read(data_dir),
         hparams=FAST,
         devices=[f'/cpu:{i}' for i in range(3)],
         variable_strategy='first_device',
-        dataset_name='synthetic',
     )
 
 

@@ -14,7 +14,6 @@ from cifar10.config import BEST, CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
 from cifar10.runs.run import open_run
 from cifar10.system import machine
-from cifar10.training import Job
 from tests.helpers import events, small_run
 
 
@@ -43,7 +42,7 @@ def _cpus(count):
 
 
 def test_the_whole_plan(large, capsys):
-    job = Job(large, CLASSIC, _cpus(2), RunSettings(seed=3))
+    job = training.create_job(large, CLASSIC, _cpus(2), RunSettings(seed=3))
     training_job.print_plan(job, 0)
     first, *others = capsys.readouterr().out.splitlines()
     assert re.match(r'cifar10 \S+, Python \S+, TensorFlow \S+; .* \(cores: 2\)', first)
@@ -66,19 +65,19 @@ def test_the_whole_plan(large, capsys):
 
 
 def test_parts_of_the_plan(data_dir, capsys):
-    job = Job(dataset.read(data_dir))
+    job = training.create_job(dataset.read(data_dir))
     assert 'Speed' not in _plan(capsys, job) and 'Weights' not in _plan(capsys, job)
-    gpus = _plan(capsys, job._replace(devices=['/gpu:0', '/gpu:1']))
+    gpus = _plan(capsys, training.create_job(job.dataset, devices=['/gpu:0', '/gpu:1']))
     assert 'Speed' not in gpus
     assert gpus['Weights'] == 'on /cpu:0 (--variable_strategy=cpu, as in the books)'
     assert gpus['Threads'].startswith('intra-op 2, inter-op ')
-    first = job._replace(devices=['/gpu:0'], variable_strategy='first_device')
+    first = training.create_job(job.dataset, devices=['/gpu:0'], variable_strategy='first_device')
     assert _plan(capsys, first)['Weights'] == 'on /gpu:0 (--variable_strategy=first_device)'
     settings = RunSettings(intra_op_threads=4, inter_op_threads=2)
-    chosen = _plan(capsys, job._replace(settings=settings))['Threads']
+    chosen = _plan(capsys, training.create_job(job.dataset, settings=settings))['Threads']
     assert chosen == 'intra-op 4, inter-op 2, input pipeline 1'
     settings = RunSettings(seed=1, deterministic=True)
-    seeded = _plan(capsys, job._replace(settings=settings))['Seed']
+    seeded = _plan(capsys, training.create_job(job.dataset, settings=settings))['Seed']
     assert seeded == '1, deterministic on this machine'
 
 
@@ -90,7 +89,7 @@ def test_parts_of_the_plan(data_dir, capsys):
     ],
 )
 def test_when_it_is_evaluated(data_dir, capsys, eval_every, text):
-    job = Job(dataset.read(data_dir), settings=RunSettings(eval_every=eval_every))
+    job = training.create_job(dataset.read(data_dir), settings=RunSettings(eval_every=eval_every))
     assert _plan(capsys, job)['Evaluation'].startswith(text)
 
 
@@ -112,7 +111,7 @@ def test_when_it_is_evaluated(data_dir, capsys, eval_every, text):
     ],
 )
 def test_the_learning_rate(large, capsys, hparams, num_towers, rate, times):
-    job = Job(large, hparams, _cpus(num_towers))
+    job = training.create_job(large, hparams, _cpus(num_towers))
     printed = _plan(capsys, job)
     assert printed['Learning rate'].startswith(rate)
     assert printed['Learning rate'].endswith(f'(--lr_scaling={hparams.lr_scaling})')
@@ -123,7 +122,7 @@ def test_how_a_recipe_differs(data_dir, capsys):
     """A hyperparameter without effect is no difference."""
 
     def told(hparams):
-        return _plan(capsys, Job(dataset.read(data_dir), hparams))['Recipe']
+        return _plan(capsys, training.create_job(dataset.read(data_dir), hparams))['Recipe']
 
     assert told(BEST) == 'best, see docs/recipes.md'
     assert told(dataclasses.replace(BEST, optimizer='momentum', epochs=7.0)) == (
@@ -140,7 +139,7 @@ def test_how_a_recipe_differs(data_dir, capsys):
 )
 def test_which_step_is_traced(data_dir, capsys, profile_step, first_step, is_traced):
     settings = RunSettings(max_steps=50, profile_step=profile_step)
-    job = Job(dataset.read(data_dir), settings=settings)
+    job = training.create_job(dataset.read(data_dir), settings=settings)
     told = _plan(capsys, job, first_step)['Trace']
     assert told == (
         f'step {profile_step}'
@@ -157,14 +156,15 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
     printed = []
     for max_steps in (2, 4, 4):
         job = small_run.job(str(odd))._replace(settings=RunSettings(max_steps))
-        with open_run(str(tmp_path), job.record) as run, tf.Graph().as_default():
+        with open_run(str(tmp_path), training.record(job)) as run, tf.Graph().as_default():
             capsys.readouterr()
             run.plan = training_job.print_plan(job, run.saved_step, 'Cluster: two')
             printed.append((run.saved_step, capsys.readouterr().out))
             if not training.is_complete(job, run):
                 update = tf.assign_add(tf.train.get_or_create_global_step(), 1)
                 zero = tf.constant(0.0)
-                step = training.Step(update, [zero], [(zero, None)], tf.constant(b''))
+                training.add_step_tensors(update, [zero], [(zero, None)])
+                step = training.Step(None, update, tf.constant(b''))
                 small_run.run_steps(step, small_run.fake_job(job.run_length), run)
         step, markdown = events.texts(tmp_path)['plan'][-1]
         shown = html.unescape(

@@ -23,8 +23,8 @@ from cifar10.data import dataset
 from cifar10.distributed import launcher, server
 from cifar10.distributed.cluster import Cluster, Strategy
 from cifar10.errors import UserError
+from cifar10.scripts.cifar10_distributed_train import MODES, worker_session
 from cifar10.system import machine
-from scripts.cifar10_distributed_train import MODES, worker_session
 from tests.helpers import forks
 
 DEADLINE_SECS = 60
@@ -45,7 +45,7 @@ def initial(name, index=0):
 
 def job(data_dir, strategy, recipe='classic', num_towers=1, **settings):
     """Return the Job of a worker."""
-    return training.Job(
+    return training.create_job(
         dataset.read(data_dir),
         HPARAMS[recipe],
         [f'/cpu:{i}' for i in range(num_towers)],
@@ -119,7 +119,8 @@ class _Worker:
     def step(self):
         """Make a step, as the training loop, and keep the summaries."""
         with self._graph.as_default():
-            _, self._summaries = self._session.run([self._ops.train_op, self._ops.summaries])
+            summaries = tf.get_collection(tf.GraphKeys.SUMMARIES)
+            _, self._summaries = self._session.run([self._ops.train_op, summaries])
 
     def values(self):
         """Return all variables by name, and the summaries of the last step by tag."""

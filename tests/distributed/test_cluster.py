@@ -9,7 +9,7 @@ import pytest
 from cifar10.config import CLASSIC, RunLength
 from cifar10.data import dataset
 from cifar10.distributed.cluster import Cluster, Strategy, Task, from_tf_config
-from cifar10.training import Job
+from cifar10.training import create_job
 from tests.helpers import messages
 
 CLUSTER = Cluster(('a:1',), ('b:2', 'c:3'))
@@ -176,7 +176,7 @@ def test_a_task_that_tf_config_lacks(jobs, job, index, complaint):
 )
 def test_a_step_of_the_run(strategy, examples):
     """With two towers per worker: examples per global step."""
-    job = Job(
+    job = create_job(
         dataset.read('data'),
         dataclasses.replace(CLASSIC, epochs=2.0),
         ['/cpu:0', '/cpu:1'],

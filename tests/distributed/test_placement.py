@@ -13,7 +13,7 @@ from cifar10 import training
 from cifar10.config import CLASSIC, FAST
 from cifar10.data import dataset
 from cifar10.distributed.cluster import Cluster, Strategy
-from scripts import cifar10_distributed_train
+from cifar10.scripts import cifar10_distributed_train
 
 MODEL_BYTES = 4 * 1068298
 FEW_BYTES = 200  # steps, rates and the like
@@ -24,9 +24,9 @@ class _Built(Exception):
 
 
 def _build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **numbers):
-    """Return the Update of the worker `index`, with batches of two; its graph is the default one.
+    """Return the WorkerOps of the worker `index`, with batches of two; its graph is the default one.
 
-    `numbers` are fields of Strategy and of Job.
+    `numbers` are fields of Strategy, and arguments of create_job.
     """
     cluster = Cluster(
         tuple(f'ps{i}:1' for i in range(num_servers)),
@@ -34,24 +34,27 @@ def _build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, *
     )
     fields = {name: value for name, value in numbers.items() if name in Strategy._fields}
     strategy = Strategy(mode, num_workers, **fields)
-    job = training.Job(
+    job = training.create_job(
         dataset.read(data_dir),
         dataclasses.replace(hparams, batch_size=2),
         batches_per_tower=strategy.batches_per_tower,
-        **{name: value for name, value in numbers.items() if name in training.Job._fields},
+        **{name: value for name, value in numbers.items() if name not in Strategy._fields},
     )
     session = cifar10_distributed_train.worker_session
     worker = session.Worker(cluster, cluster.worker_tasks[index], strategy, job, '', mock.Mock())
+    module, made = cifar10_distributed_train.MODES[mode], []
+    worker_ops = module.worker_ops
     with contextlib.ExitStack() as patches:
         for target, name, value in [
             (cifar10_distributed_train, 'FLAGS', mock.Mock(train_dir='')),
             (tf, 'Graph', tf.get_default_graph),
+            (session, 'session', mock.Mock(side_effect=_Built)),
+            (module, 'worker_ops', lambda *args: made.append(worker_ops(*args)) or made[0]),
         ]:
             patches.enter_context(mock.patch.object(target, name, value))
-        made = patches.enter_context(mock.patch.object(session, 'session', side_effect=_Built))
         patches.enter_context(contextlib.suppress(_Built))
         cifar10_distributed_train.train(worker, None, 0)
-    return made.call_args[0][-1]
+    return made[0]
 
 
 def _ancestors(*fetches):

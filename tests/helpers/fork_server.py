@@ -22,7 +22,7 @@ from cifar10.system import startup
 if __name__ == '__main__':
     startup.import_tensorflow()
 
-from scripts import cifar10_distributed_train  # noqa: F401 (imported for the scripts)
+from cifar10.scripts import cifar10_distributed_train  # noqa: F401 (imported for the scripts)
 from tests.helpers import forks, gates
 
 _POLL_SECS = 0.01

@@ -13,6 +13,8 @@ from cifar10.data import dataset
 from cifar10.data.dataset import Split
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
+from cifar10.scripts.cifar10_multi_gpu_train import session_hooks
+from cifar10.system import signals
 from tests.helpers import events
 
 HPARAMS = dataclasses.replace(
@@ -25,21 +27,21 @@ RUN_LENGTH = RunLength(
 
 def job(data_dir, hparams=HPARAMS, num_towers=2):
     """Return the Job of a run directory."""
-    return training.Job(dataset.read(data_dir), hparams, [f'/cpu:{i}' for i in range(num_towers)])
+    return training.create_job(
+        dataset.read(data_dir), hparams, [f'/cpu:{i}' for i in range(num_towers)]
+    )
 
 
 def fake_job(run_length, **settings):
     """Return a stand-in for the Job of `train`.
 
-    It has no data, and no evaluation, because the variables are not those of the network.
+    It has no data, because the variables are not those of the network.
     """
     return SimpleNamespace(
         dataset=dataset.Dataset('', Split(()), Split(())),
-        devices=['/cpu:0'],
-        replayed_batches=0,
         run_length=run_length,
         session_config=tf.ConfigProto(),
-        settings=RunSettings(**dict(settings, eval_every=0)),
+        settings=RunSettings(**settings),
     )
 
 
@@ -51,8 +53,11 @@ def run_steps(step, job, run):
       job: a `fake_job`.
       run: a Run.
     """
-    saver = tf.train.Saver(max_to_keep=job.settings.max_to_keep, save_relative_paths=True)
-    with training.session(job, run, step, saver, queue=None) as session:
+    saver, stop_request = tf.train.Saver(save_relative_paths=True), signals.StopRequest()
+    creator = training.session_creator(job, run, saver)
+    writer = tf.summary.FileWriterCache.get(run.directory)
+    hooks = session_hooks(job, run, step, saver, writer, stop_request)
+    with stop_request, tf.train.MonitoredSession(creator, hooks) as session:
         while not session.should_stop():
             session.run(step.train_op)
 
@@ -83,7 +88,9 @@ def train(
     run_length = RUN_LENGTH._replace(
         last_step=max_steps or optimizer.num_steps(RUN_LENGTH, hparams)
     )
-    record = dataclasses.replace(job(data_dir, hparams).record, last_step=run_length.last_step)
+    record = dataclasses.replace(
+        training.record(job(data_dir, hparams)), last_step=run_length.last_step
+    )
     fake = fake_job(run_length, **settings)
     with open_run(str(train_dir), record, fresh) as run, tf.Graph().as_default():
         for note in run.notes:
@@ -127,13 +134,14 @@ def _build(run_length, hparams, initial, bad_global_step, bad_value, finite_part
     # also compute a loss without a gradient before the update
     with tf.control_dependencies(losses):
         train_op = optimizer.train_op(opt, gradients, global_step, run_length, hparams)
-    summary_op = tf.summary.merge(
-        [tf.summary.scalar('loss', loss), tf.summary.scalar('rate', rate)]
-    )
+    tf.summary.scalar('loss', loss)
+    tf.summary.scalar('rate', rate)
     if after_step:
         with tf.control_dependencies([train_op]):
             train_op = tf.py_func(after_step, [tf.identity(global_step)], [])
-    return training.Step(train_op, losses, gradients, summary_op)
+    training.add_step_tensors(train_op, losses, gradients)
+    summary_op = tf.summary.merge_all()
+    return training.Step(None, train_op, summary_op)
 
 
 def numpy_run(steps):

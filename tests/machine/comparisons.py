@@ -13,7 +13,7 @@ from typing import List, NamedTuple, Sequence, Tuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import cpu_kernels, errors, model, multi_gpu, optimizer, placement
+from cifar10 import cpu_kernels, errors, model, multi_gpu, optimizer
 from cifar10.benchmark import measurements
 from cifar10.config import (
     CLASSIC,
@@ -268,7 +268,7 @@ def _train(hparams, devices, num_sub_batches, batch, variables, plan):
         batches = [[tf.constant(x) for x in batch]] * len(towers)
         global_step = tf.train.get_or_create_global_step()
         opt = optimizer.create(tf.constant(_LEARNING_RATE), hparams)
-        with placement.variables_on(devices[0]), tf.variable_scope('', custom_getter=initialize):
+        with multi_gpu.variables_on(devices[0]), tf.variable_scope('', custom_getter=initialize):
             _, tower_grads = multi_gpu.tower_gradients(
                 towers, batches, opt, hparams=hparams, num_sub_batches=num_sub_batches
             )

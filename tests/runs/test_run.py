@@ -15,8 +15,8 @@ from cifar10.config import CLASSIC, RunSettings
 from cifar10.data import dataset
 from cifar10.runs import checkpoint, run
 from cifar10.runs.run import open_run
+from cifar10.scripts import cifar10_train
 from cifar10.system import directories
-from scripts import cifar10_train
 from tests.helpers import messages, programs
 from tests.helpers.small_run import assert_saved, job, train
 
@@ -28,12 +28,11 @@ def test_nothing_is_left_to_do(tmp_path, data_dir):
     assert {path: os.stat(path).st_mtime_ns for path in glob.glob(str(tmp_path / '*'))} == before
 
 
-def test_max_to_keep_counts_over_starts(tmp_path, data_dir):
-    for steps in range(1, 5):
-        train(tmp_path, data_dir, steps, max_to_keep=2)
+def test_the_latest_five_checkpoints_are_kept_over_starts(tmp_path, data_dir):
+    for steps in range(1, 8):
+        train(tmp_path, data_dir, steps)
     assert sorted(os.path.basename(path) for path in glob.glob(str(tmp_path / '*.index'))) == [
-        'model.ckpt-3.index',
-        'model.ckpt-4.index',
+        f'model.ckpt-{step}.index' for step in range(3, 8)
     ]
 
 
@@ -135,14 +134,14 @@ def test_a_complete_run(tmp_path, data_dir, capsys, max_steps, num_epoch_steps, 
     data = dataset.read(data_dir)
     hparams = dataclasses.replace(CLASSIC, batch_size=8)
     settings = RunSettings(max_steps=2, eval_every=0)
-    first = training.Job(data, hparams, settings=settings)
+    first = training.create_job(data, hparams, settings=settings)
     second = first._replace(
         hparams=dataclasses.replace(hparams, epochs=num_epoch_steps * 8 / first.num_examples),
         settings=dataclasses.replace(settings, max_steps=max_steps),
     )
     for each in (first, second):
         capsys.readouterr()
-        with open_run(str(tmp_path), each.record) as opened:
+        with open_run(str(tmp_path), training.record(each)) as opened:
             cifar10_train.train(each, opened)
     last_step = min(max_steps, num_epoch_steps)
     assert capsys.readouterr().out == messages.nothing_to_do(tmp_path, 2, last_step, limits)

@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from cifar10 import training
 from cifar10.config import FAST, HPARAMS, RunSettings
 from cifar10.data import dataset
 from cifar10.runs import run_record
@@ -23,7 +24,7 @@ def test_every_hyperparameter_is_recorded(tmp_path, data_dir, name):
     value = fields.other_value(field, getattr(before, name))
     before = fields.with_effect(before, name, getattr(before, name))
     after = dataclasses.replace(before, **{name: value})
-    records = [job(data_dir, hparams).record for hparams in (before, after)]
+    records = [training.record(job(data_dir, hparams)) for hparams in (before, after)]
     run_record.write(str(tmp_path), records[0])
     (recorded,) = {getattr(before, name)} - {math.inf} or {None}  # JSON has no infinity
     assert json.loads((tmp_path / 'run.json').read_text())[name] == recorded
@@ -35,9 +36,12 @@ def test_every_hyperparameter_is_recorded(tmp_path, data_dir, name):
     _, (note,) = run_record.check_resumable(str(tmp_path), records[1])
     assert f': {name} {value} (was {getattr(before, name)}). ' in note
     for unused in fields.without_effect(before, name):
-        run_record.write(str(tmp_path), job(data_dir, unused).record)
+        run_record.write(str(tmp_path), training.record(job(data_dir, unused)))
         changed = dataclasses.replace(unused, **{name: value})
-        assert run_record.check_resumable(str(tmp_path), job(data_dir, changed).record)[1] == []
+        assert (
+            run_record.check_resumable(str(tmp_path), training.record(job(data_dir, changed)))[1]
+            == []
+        )
 
 
 def test_a_run_on_other_classes(tmp_path, data_dir, own_data_dir):
@@ -104,7 +108,9 @@ def test_other_hyperparameters_are_named(tmp_path, data_dir, capsys):
 def test_what_the_seed_fixes(tmp_path, data_dir, before, after, told):
     train(tmp_path, data_dir, 1)
     records = [
-        job(data_dir)._replace(settings=RunSettings(seed=seed, deterministic=deterministic)).record
+        training.record(
+            job(data_dir)._replace(settings=RunSettings(seed=seed, deterministic=deterministic))
+        )
         for seed, deterministic in (before, after)
     ]
     run_record.write(str(tmp_path), records[0])
@@ -141,7 +147,7 @@ def test_a_deterministic_run_that_cannot_continue(tmp_path, data_dir, name, othe
     """Without the flag, the run continues."""
     train(tmp_path, data_dir, 1)
     settings = RunSettings(seed=1, deterministic=True)
-    record = job(data_dir)._replace(settings=settings).record
+    record = training.record(job(data_dir)._replace(settings=settings))
     run_record.write(str(tmp_path), record)
     with open_run(str(tmp_path), record):
         pass
@@ -158,7 +164,7 @@ def test_a_deterministic_run_that_cannot_continue(tmp_path, data_dir, name, othe
 
 def test_runs_that_a_deterministic_one_cannot_continue(tmp_path, data_dir):
     train(tmp_path, data_dir, 1)
-    record = job(data_dir)._replace(settings=RunSettings(seed=1)).record
+    record = training.record(job(data_dir)._replace(settings=RunSettings(seed=1)))
     run_record.write(str(tmp_path), record)
     with messages.raises('bit for bit: its deterministic was False, and is now True '):
         open_run(str(tmp_path), dataclasses.replace(record, deterministic=True)).__enter__()

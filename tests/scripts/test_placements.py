@@ -3,7 +3,7 @@
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import placement
+from cifar10 import multi_gpu
 from tests.helpers import programs
 
 
@@ -26,7 +26,7 @@ def test_the_default_of_the_weights_depends_on_the_devices(
 ):
     """With soft placement, a CPU imitates the GPUs; the graph names the devices."""
     monkeypatch.setattr(
-        placement, 'tower_devices', lambda count: [f'/{kind}:{i}' for i in range(count)]
+        multi_gpu, 'tower_devices', lambda count: [f'/{kind}:{i}' for i in range(count)]
     )
     run = [
         f'--data_dir={data_dir}',

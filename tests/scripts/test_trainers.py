@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import placement
+from cifar10 import multi_gpu, training
 from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
-from cifar10.training import Job
-from scripts import cifar10_multi_gpu_train, cifar10_train
+from cifar10.scripts import cifar10_multi_gpu_train, cifar10_train
 from tests.helpers import events, faults, messages, programs
 
 
@@ -35,7 +34,7 @@ def args_of(data_dir, train_dir, max_steps):
 
 
 def _train(script, job, train_dir):
-    with open_run(str(train_dir), job.record) as run:
+    with open_run(str(train_dir), training.record(job)) as run:
         script.train(job, run)
     return tf.train.latest_checkpoint(str(train_dir))
 
@@ -46,7 +45,7 @@ def _train(script, job, train_dir):
 )
 def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
     """The settings of the job reach graph, log and directory."""
-    job = Job(
+    job = training.create_job(
         dataset.read(data_dir),
         dataclasses.replace(CLASSIC, batch_size=8, contrast=0.25, num_epochs_per_decay=0.125),
         devices,
@@ -55,7 +54,6 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
             log_frequency=2,
             save_summaries_steps=2,
             save_checkpoint_steps=3,
-            max_to_keep=1,
             profile_step=2,
             eval_every=3,
         ),
@@ -63,7 +61,9 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
     path = _train(script, job, tmp_path)
     assert path == str(tmp_path / 'model.ckpt-4')
     assert messages.log_steps(capsys.readouterr().out) == ['0', '2', '4']
-    assert glob.glob(str(tmp_path / 'model.*.index')) == [path + '.index']  # step 3 was not kept
+    assert sorted(glob.glob(str(tmp_path / 'model.*.index'))) == [
+        str(tmp_path / f'model.ckpt-{step}.index') for step in (0, 3, 4)
+    ]
     assert (tmp_path / 'trace-2.json').exists()
     shown = events.shown_steps(tmp_path)
     assert (shown['total_loss'], shown['Precision @ 1']) == ([1, 3, 4], [3, 4])
@@ -72,7 +72,7 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
     ]
     scopes = {name.split('/')[0] for name in events.shown_graph(tmp_path)}
     step = {'distorted_inputs', 'prefetch_queue', 'conv1', 'local3', 'moving_averages', 'update'}
-    assert step | ({'total_loss'} if len(devices) == 1 else {'average_gradients'}) <= scopes
+    assert step | {f'tower_{i}' for i in range(len(devices))} <= scopes
     assert not scopes & {'save', 'init', 'report_uninitialized_variables', 'summaries', 'is_finite'}
     written = {tag: value for _, tag, value in events.scalars(tmp_path)}
     # An eighth of 300 examples is 38: 4 * 8 are before the first decay, 3 * 16 after it.
@@ -100,7 +100,7 @@ def test_train_as_a_library(tmp_path, data_dir, capsys, script, devices):
 def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers):
     """GPU names run on the CPU by soft placement; the graph keeps them."""
     for kind, num_sub_batches in [('cpu', 2), ('gpu', 1)]:
-        job = Job(
+        job = training.create_job(
             dataset.read(data_dir),
             dataclasses.replace(CLASSIC, batch_size=16),
             [f'/{kind}:{i}' for i in range(towers)],
@@ -118,8 +118,7 @@ def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers)
                 f'/device:{kind.upper()}:{i}' for i in range(towers) for _ in range(num_sub_batches)
             ]
             variables = {variable.op.device for variable in tf.global_variables()}
-            first_tower = 'tower_0/' if script is cifar10_multi_gpu_train else ''
-            activations = graph.get_tensor_by_name(first_tower + 'conv1/conv1:0')
+            activations = graph.get_tensor_by_name('tower_0/conv1/conv1:0')
             assert activations.shape.as_list() == [16, 24, 24, 64]
             assert len(variables) == 1 and variables.pop().endswith('/device:CPU:0')
             (threads,) = [
@@ -127,14 +126,14 @@ def test_devices_and_threads_reach_the_graph(tmp_path, data_dir, script, towers)
                 for runner in tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)
                 if 'prefetch_queue' in runner.queue.name
             ]
-            assert threads == job.threads.prefetch
+            assert threads == job.resources.threads.prefetch
             if kind == 'gpu' and towers == 2:
                 _assert_own_batches(graph)
 
 
 def test_one_gpu_holds_variables_and_optimizer(tmp_path, data_dir):
     """Muon computes where the weights are; only input, step and learning rate stay on the CPU."""
-    job = Job(
+    job = training.create_job(
         dataset.read(data_dir),
         dataclasses.replace(FAST, batch_size=16),
         ['/gpu:0'],
@@ -154,7 +153,7 @@ def test_one_gpu_holds_variables_and_optimizer(tmp_path, data_dir):
         assert len(updates) == 19 and set(updates) == {'/device:GPU:0'}
         for scope, kind, number in [
             ('moving_averages/', 'ResourceApplyGradientDescent', 10),
-            ('gradient_norm/', 'Sqrt', 1),
+            ('step/gradient_norm/', 'Sqrt', 1),
         ]:
             devices = [
                 op.device
@@ -209,7 +208,7 @@ def test_the_seed_of_a_resumed_run(tmp_path, data_dir):
     """A resumed run does not repeat the random numbers of the first steps."""
 
     def seeds(directory, max_steps):
-        job = Job(
+        job = training.create_job(
             dataset.read(data_dir),
             dataclasses.replace(CLASSIC, batch_size=8),
             settings=RunSettings(max_steps, seed=1, eval_every=0),
@@ -263,7 +262,7 @@ def test_train_resume_evaluate(tmp_path, data_dir):
     assert 'train has ended: its last checkpoint is evaluated\nclass ' in stdout
     assert programs.succeed('cifar10_multi_gpu_train', *args, '--max_steps=6').endswith(
         ': using /cpu:0, /cpu:1 ('
-        + placement.GPU_REMEDY
+        + multi_gpu.GPU_REMEDY
         + ')\n'
         + messages.nothing_to_do(train_dir, 6, 6)
     )

@@ -99,7 +99,7 @@ def test_a_library_changes_nothing(tmp_path):
         'import os, signal, sys\n'
         'def state(): return sys.stdout, dict(os.environ), signal.getsignal(signal.SIGINT)\n'
         'before = state()\n'
-        'from scripts import cifar10_launch\n'
+        'from cifar10.scripts import cifar10_launch\n'
         'assert state() == before and not cifar10_launch.FLAGS.is_parsed()'
     )
     assert _run(source, _stand_in(tmp_path, "raise AssertionError('imported')")) == (0, '', '')
