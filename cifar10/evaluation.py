@@ -154,8 +154,9 @@ def format_result(result, top_k=None):
 def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=None):
     """Yield the newest Checkpoint, at most once per `min_interval_secs` seconds.
 
-    The last checkpoint of the run does not wait. Stop at the end of the run, or after
-    `timeout_secs` seconds without a new checkpoint; None has no timeout.
+    The last checkpoint of the run does not wait. That of the initial weights, step 0, is left out
+    unless it is the last one. Stop at the end of the run, or after `timeout_secs` seconds without a
+    new checkpoint; None has no timeout.
 
     tf.train.checkpoints_iterator compares names. It would miss a checkpoint that is saved again
     under the same name, and an intact older checkpoint if the latest is damaged.
@@ -167,7 +168,7 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
     # Fingerprints of the newest and of the last read checkpoint; (path, time) of the last yielded
     found = seen = last = None
     found_time = due_time = time.monotonic()
-    if not checkpoint.fingerprint(checkpoint_dir):
+    if not _is_trained(checkpoint.fingerprint(checkpoint_dir)):
         print(f'Waiting for a checkpoint in {checkpoint_dir}')
     while True:
         # has_ended first: the last checkpoint could be saved between the two calls
@@ -177,17 +178,21 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
             found, found_time = fingerprint, now
         waited = now - found_time
         is_over = timeout_secs is not None and waited >= timeout_secs
-        if found != seen and (now >= due_time or has_ended or is_over):
+        is_last, is_due = has_ended or is_over, now >= due_time and _is_trained(found)
+        if found != seen and (is_last or is_due):
             seen, ckpt = found, checkpoint.read_latest(checkpoint_dir)
             used = ckpt and (ckpt.path, checkpoint.modification_time(ckpt.path))
             if used and used != last:  # Equal if the newest is damaged: an older one was read.
-                is_first, last, due_time = last is None, used, now + min_interval_secs
+                last, due_time = used, now + min_interval_secs
                 yield ckpt
-                is_endless = run_record.read(checkpoint_dir).last_step == math.inf
-                if is_first and is_endless and timeout_secs is None:
+                if not is_last:
+                    end = 'or at the end of the run'
+                    if run_record.read(checkpoint_dir).last_step == math.inf:
+                        end = f'until Ctrl-C: no {run_record.RECORD_FILE} names the last step'
+                    seconds = max(0, round(due_time - time.monotonic()))
                     print(
-                        f'Waiting for a new checkpoint in {checkpoint_dir} until Ctrl-C, because no '
-                        f'{run_record.RECORD_FILE} names the last step of the run'
+                        f'Waiting for a new checkpoint in {checkpoint_dir}: the next evaluation is '
+                        f'in {seconds} seconds at the earliest, {end}'
                     )
                 continue
             for note in ckpt.notes if ckpt else []:  # The evaluation prints those of the others.
@@ -210,6 +215,11 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
             print(f'No new checkpoint in {checkpoint_dir} for {int(waited)} seconds')
             return
         time.sleep(_POLL_SECS)
+
+
+def _is_trained(fingerprint):
+    """Return True for the fingerprint of a checkpoint that is not of step 0."""
+    return any(not path.endswith(f'{checkpoint.PREFIX}-0') for path, _ in fingerprint)
 
 
 def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):

@@ -85,7 +85,9 @@ def tower_gradients(
     """
     losses, tower_grads = [], []
     for i, (device, (images, labels)) in enumerate(zip(devices, batches)):
-        with tf.device(device), tf.name_scope(f'{TOWER_NAME}_{i}') as scope, tf.variable_scope(
+        # A single tower has no scope: its layers have the book's names.
+        name = f'{TOWER_NAME}_{i}' if len(devices) > 1 else None
+        with tf.device(device), tf.name_scope(name) as scope, tf.variable_scope(
             tf.get_variable_scope(), reuse=i > 0, custom_getter=_read_once()
         ):
             losses.append(tower_loss(scope, images, labels, num_classes, hparams, num_sub_batches))

@@ -24,7 +24,7 @@ def _scalar(tag, value):
 
 
 def _histogram(tag, values):
-    # HistogramSummary fails on NaN. Then tf.train.NanTensorHook could not report the step.
+    # HistogramSummary fails on NaN. Then hooks.FiniteHook could not report the step.
     values = tf.where_v2(tf.is_finite(values), values, 0.0)
     return tf.raw_ops.HistogramSummary(tag=tag, values=values)
 

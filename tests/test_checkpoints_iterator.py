@@ -66,9 +66,13 @@ def test_each_checkpoint_is_found_once(tmp_path, clock, capsys):
     _saves(tmp_path, clock, {25: 10, 45: 20, 46: 30, 75: 30})
     assert _found(tmp_path, clock, 10, 50) == [(10, 26), (30, 46), (30, 76)]
     assert clock.now == 126  # 50 seconds after the last one
-    assert capsys.readouterr().out == (
-        f'Waiting for a checkpoint in {tmp_path}\nNo new checkpoint in {tmp_path} for 50 seconds\n'
-    )
+    first, *following, last = capsys.readouterr().out.splitlines()
+    assert first == f'Waiting for a checkpoint in {tmp_path}'
+    assert following == 3 * [
+        f'Waiting for a new checkpoint in {tmp_path}: the next evaluation is in 10 seconds at the '
+        'earliest, until Ctrl-C: no run.json names the last step'
+    ]
+    assert last == f'No new checkpoint in {tmp_path} for 50 seconds'
 
 
 def test_at_most_one_per_interval(tmp_path, clock):
@@ -81,6 +85,32 @@ def test_a_damaged_one_does_not_give_the_one_before_it_again(tmp_path, clock, ca
     clock.due = {3: lambda: os.truncate(_save_number(tmp_path, 20) + '.index', 5)}
     assert _found(tmp_path, clock, 1, 10) == [(10, 0)]
     assert f'. Using {first}\n' in capsys.readouterr().out
+
+
+def test_the_line_after_an_evaluation_says_when_the_next_one_is(tmp_path, clock, capsys):
+    _record(tmp_path, 30)
+    _saves(tmp_path, clock, {0: 10, 400: 30})
+    clock.sleep(0)
+    for ckpt in evaluation.checkpoints_iterator(str(tmp_path), 300):
+        clock.now += 20  # the evaluation
+    assert [line for line in capsys.readouterr().out.splitlines() if 'next' in line] == [
+        f'Waiting for a new checkpoint in {tmp_path}: the next evaluation is in 280 seconds at the '
+        'earliest, or at the end of the run'
+    ]
+
+
+def test_the_initial_weights_are_not_evaluated(tmp_path, clock, capsys):
+    """The first trained checkpoint does not wait for the interval."""
+    _record(tmp_path, 30)
+    _saves(tmp_path, clock, {0: 0, 25: 10, 51: 30})
+    clock.sleep(0)
+    assert _found(tmp_path, clock, 300) == [(10, 26), (30, 52)]
+    assert capsys.readouterr().out.startswith(f'Waiting for a checkpoint in {tmp_path}\n')
+
+
+def test_the_initial_weights_are_evaluated_if_they_are_the_last(tmp_path, clock):
+    _save_number(tmp_path, 0)
+    assert _found(tmp_path, clock, 300, 50) == [(0, 50)]
 
 
 @pytest.mark.parametrize('is_there', [False, True])

@@ -170,12 +170,6 @@ def test_the_table_of_recipes():
         assert bool(dashes) == bool(HPARAMS[name].metadata['help']), name
 
 
-def test_the_program_that_calls_train(tmp_path, capsys):
-    program = [item.text for item in pages.items('contributing.md') if item.is_python][-1]
-    exec(_adapt(program, tmp_path), {})
-    assert re.search(r'precision @ 1 = .* \(\d+ of 100, step 2\)', capsys.readouterr().out)
-
-
 def test_each_exception_and_promise_has_its_command():
     items = [item for page in RUN for item in pages.items(page)]
     for pattern in NOT_RUN:

@@ -77,6 +77,7 @@ def test_wheel(tree):
     modules = _files(tree, 'cifar10', 'tf1_runner') | {
         f'cifar10/scripts/{name}' for name in SCRIPTS
     }
+    modules.remove('cifar10/scripts/__init__.py')  # It leads to the scripts of a checkout.
     assert modules == {name for name in held if '.dist-info/' not in name}
     assert '\nDescription-Content-Type: text/markdown\n' in metadata and '\n# cifar10\n' in metadata
 
@@ -151,6 +152,24 @@ def test_installed_scripts(installation, tmp_path):
     ).splitlines()
     assert entries[0] == str(tmp_path)
     assert not {str(bin_dir.parent), str(bin_dir), os.path.join(site, 'cifar10')} & set(entries)
+
+
+@pytest.mark.slow
+def test_the_installed_train(installation, tmp_path, data_dir):
+    """The command and the import from Python have the same function."""
+    flags = [f'--data_dir={data_dir}', f'--train_dir={tmp_path / "run"}', '--batch_size=8']
+    for name, *arguments in [
+        ('cifar10_train.py', '--max_steps=2', '--eval_every=0', *flags),
+        ('python', '-c', 'from cifar10.scripts.cifar10_multi_gpu_train import train'),
+    ]:
+        subprocess.run(
+            [str(installation[0] / 'venv' / 'bin' / name), *arguments],
+            cwd=str(tmp_path),
+            env=dict(os.environ, PYTHONPATH=''),
+            check=True,
+            timeout=programs.DEADLINE_SECS,
+        )
+    assert (tmp_path / 'run' / 'model.ckpt-2.index').exists()
 
 
 @pytest.mark.slow
