@@ -91,7 +91,7 @@ def test_the_line_after_an_evaluation_says_when_the_next_one_is(tmp_path, clock,
     _record(tmp_path, 30)
     _saves(tmp_path, clock, {0: 10, 400: 30})
     clock.sleep(0)
-    for ckpt in evaluation.checkpoints_iterator(str(tmp_path), 300):
+    for _ in evaluation.checkpoints_iterator(str(tmp_path), 300):
         clock.now += 20  # the evaluation
     assert [line for line in capsys.readouterr().out.splitlines() if 'next' in line] == [
         f'Waiting for a new checkpoint in {tmp_path}: the next evaluation is in 280 seconds at the '

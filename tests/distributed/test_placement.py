@@ -24,7 +24,7 @@ class _Built(Exception):
 
 
 def _build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, **numbers):
-    """Return the WorkerOps of the worker `index`, with batches of two; its graph is the default one.
+    """Return the WorkerOps of the worker `index`, with batches of two, in the default graph.
 
     `numbers` are fields of Strategy, and arguments of create_job.
     """
