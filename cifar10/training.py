@@ -152,25 +152,20 @@ def set_seed(settings, first_step, worker_index=0):
         tf.set_random_seed(settings.seed + shift + _SEEDS_PER_WORKER * worker_index)
 
 
-def is_complete(job, run):
-    """Return True, after a line, if a Run has saved the last step of its Job."""
-    if run.saved_step < job.run_length.last_step:
+def is_complete(job, directory, saved_step):
+    """Return True, after a line, if the run in a directory has saved the last step of its Job."""
+    if saved_step < job.run_length.last_step:
         return False
-    print(nothing_to_do(job, run.directory, run.saved_step))
-    return True
-
-
-def nothing_to_do(job, directory, saved_step):
-    """Return the line about a run that has saved the last step of its Job."""
     limits = {
         'max_steps': job.settings.max_steps,
         'epochs': optimizer.num_steps(job.run_length, job.hparams),
     }
     reached = ' and '.join(name for name, limit in limits.items() if limit <= saved_step)
-    return (
+    print(
         f'Nothing to do: the run in {directory} has made {saved_step} of {job.run_length.last_step} steps; '
         f'increase {reached} to extend it'
     )
+    return True
 
 
 def add_step_tensors(train_op, losses, gradients):

@@ -175,8 +175,7 @@ def work(cluster, task):
         return not FLAGS.fresh and checkpoint.has_ended(FLAGS.train_dir, job.run_length.last_step)
 
     if has_ended():
-        step = checkpoint.newest_step(FLAGS.train_dir)
-        print(training.nothing_to_do(job, FLAGS.train_dir, step))
+        training.is_complete(job, FLAGS.train_dir, checkpoint.newest_step(FLAGS.train_dir))
         return
     target = server.start(cluster, task, job.session_config)
     watchdog = server.Watchdog(

@@ -48,7 +48,7 @@ def train(job, run, hooks=()):
     """
     hparams, settings, run_length = job.hparams, job.settings, job.run_length
     resources, devices = job.resources, job.resources.devices
-    if training.is_complete(job, run):
+    if training.is_complete(job, run.directory, run.saved_step):
         return
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         training.set_seed(settings, run.saved_step)
@@ -64,12 +64,7 @@ def train(job, run, hooks=()):
         opt = optimizer.create(learning_rate, hparams)
         with multi_gpu.variables_on(resources.variable_device):
             losses, tower_grads = multi_gpu.tower_gradients(
-                devices,
-                batches,
-                opt,
-                job.dataset.num_classes,
-                hparams,
-                resources.num_sub_batches,
+                devices, batches, opt, job.dataset.num_classes, hparams, resources.num_sub_batches
             )
         gradients = multi_gpu.average_gradients(tower_grads)
         train_op = optimizer.train_op(opt, gradients, global_step, run_length, hparams)

@@ -147,7 +147,7 @@ def checkpoint_predictor(trained_model, batch_size):
             distortions.crop(images), len(trained_model.class_names), export.INFERENCE_HPARAMS
         )
         probabilities = tf.nn.softmax(logits)
-    config = machine.session_config([_DEVICE], machine.choose_threads([_DEVICE], batch_size))
+    config = machine.session_config([_DEVICE], machine.resources([_DEVICE], batch_size).threads)
     return tf.Session(graph=graph, config=config).make_callable(probabilities, [images])
 
 

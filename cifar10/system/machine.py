@@ -121,8 +121,8 @@ def num_sub_batches(devices, batch_size, inter_op=0):
     )
 
 
-def choose_threads(devices, batch_size, overrides=Threads()):
-    """Choose the numbers of threads that are unset in `overrides`.
+def resources(devices, batch_size, variable_strategy='cpu', overrides=Threads()):
+    """Choose the Resources of a process.
 
     Cores that share an operation wait for each other at its end. On a CPU, one sub-batch per core
     is faster. So an operation gets one thread, if there are enough sub-batches. TensorFlow's own
@@ -131,34 +131,18 @@ def choose_threads(devices, batch_size, overrides=Threads()):
     Args:
       devices: one device name per tower.
       batch_size: examples per tower.
-      overrides: a Threads.
-
-    Returns:
-      A Threads, without 0.
+      variable_strategy: one of config.VARIABLE_STRATEGIES.
+      overrides: a Threads; 0 is chosen here.
     """
     inter_op = overrides.inter_op or num_cores()
-    prefetch = overrides.prefetch or min(num_cores(), len(devices))
-    all_sub_batches = num_sub_batches(devices, batch_size, inter_op) * len(devices)
-    one_per_operation = not is_gpu(devices[0]) and all_sub_batches >= inter_op
-    intra_op = overrides.intra_op or (1 if one_per_operation else num_cores())
-    return Threads(intra_op, inter_op, prefetch)
-
-
-def resources(devices, batch_size, variable_strategy='cpu', overrides=Threads()):
-    """Return the Resources of a process.
-
-    Args:
-      devices: one device name per tower.
-      batch_size: examples per tower.
-      variable_strategy: one of config.VARIABLE_STRATEGIES.
-      overrides: a Threads; 0 lets `choose_threads` choose.
-    """
-    return Resources(
-        devices,
-        variable_strategy,
-        choose_threads(devices, batch_size, overrides),
-        num_sub_batches(devices, batch_size, overrides.inter_op),
+    sub_batches = num_sub_batches(devices, batch_size, inter_op)
+    one_per_operation = not is_gpu(devices[0]) and sub_batches * len(devices) >= inter_op
+    threads = Threads(
+        overrides.intra_op or (1 if one_per_operation else num_cores()),
+        inter_op,
+        overrides.prefetch or min(num_cores(), len(devices)),
     )
+    return Resources(devices, variable_strategy, threads, sub_batches)
 
 
 def session_config(devices, threads=None, log_device_placement=False):

@@ -160,7 +160,7 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
             capsys.readouterr()
             run.plan = training_job.print_plan(job, run.saved_step, 'Cluster: two')
             printed.append((run.saved_step, capsys.readouterr().out))
-            if not training.is_complete(job, run):
+            if not training.is_complete(job, run.directory, run.saved_step):
                 update = tf.assign_add(tf.train.get_or_create_global_step(), 1)
                 zero = tf.constant(0.0)
                 training.add_step_tensors(update, [zero], [(zero, None)])

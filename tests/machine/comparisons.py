@@ -104,9 +104,8 @@ def cpu_plans():
     by_threads = collections.defaultdict(set)
     for num_towers in range(1, _MAX_TOWERS + 1):
         devices = [f'/cpu:{i}' for i in range(num_towers)]
-        threads = machine.choose_threads(devices, CLASSIC.batch_size)
-        number = machine.num_sub_batches(devices, CLASSIC.batch_size)
-        by_threads[threads._replace(prefetch=0)].add(number)
+        resources = machine.resources(devices, CLASSIC.batch_size)
+        by_threads[resources.threads._replace(prefetch=0)].add(resources.num_sub_batches)
     return [
         Plan([['/cpu:0']], threads, sorted(numbers, reverse=True))
         for threads, numbers in by_threads.items()
@@ -117,7 +116,7 @@ def gpu_plan(num_gpus):
     """Return the Plan of each GPU alone, and of all GPUs at once."""
     gpus = [f'/gpu:{i}' for i in range(num_gpus)]
     groups = [[gpu] for gpu in gpus] + ([gpus] if num_gpus > 1 else [])
-    return Plan(groups, machine.choose_threads(gpus[:1], CLASSIC.batch_size), [1])
+    return Plan(groups, machine.resources(gpus[:1], CLASSIC.batch_size).threads, [1])
 
 
 class Comparison(NamedTuple):

@@ -54,8 +54,8 @@ def test_threads_and_sub_batches(
     monkeypatch, cores, devices, batch_size, given, chosen, sub_batches
 ):
     monkeypatch.setattr(machine, 'num_cores', lambda: cores)
-    assert machine.choose_threads(devices, batch_size, given) == chosen
-    assert machine.num_sub_batches(devices, batch_size, given.inter_op) == sub_batches
+    found = machine.resources(devices, batch_size, overrides=given)
+    assert (found.threads, found.num_sub_batches) == (chosen, sub_batches)
 
 
 @pytest.mark.skipif(
