@@ -22,7 +22,6 @@ from cifar10.system import files, private_api, signals
 STEP, LOSS = 'step/global_step:0', 'step/loss:0'
 GRADIENT_NORM = 'step/gradient_norm/global_norm:0'
 
-TRACE_OPTIONS = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
 _REPLAY_PRINT_SECS = 2
 
 
@@ -331,17 +330,6 @@ def divergence_error(found, run):
     )
 
 
-def chrome_trace(metadata):
-    """Return the trace of a session run, as JSON: time and device of each operation.
-
-    Open it with https://ui.perfetto.dev or chrome://tracing.
-
-    Args:
-      metadata: the tf.RunMetadata of a run with TRACE_OPTIONS.
-    """
-    return private_api.Timeline(metadata.step_stats).generate_chrome_trace_format()
-
-
 class SaverHook(tf.train.CheckpointSaverHook):
     """tf.train.CheckpointSaverHook that checks a run before each checkpoint."""
 
@@ -379,7 +367,10 @@ class GraphHook(tf.train.SessionRunHook):
 
 
 class ProfilerHook(tf.train.SessionRunHook):
-    """Hook that traces one step. TensorBoard's Graphs tab has the times, too.
+    """Hook that writes a trace of one step, as JSON: time and device of each operation.
+
+    Open it with https://ui.perfetto.dev or chrome://tracing. TensorBoard's Graphs tab has the
+    times, too.
 
     In a cluster, another worker may make this step. Then the next step of this process is traced.
     tf.train.ProfilerHook traces again and again, and takes the step before the update.
@@ -403,7 +394,8 @@ class ProfilerHook(tf.train.SessionRunHook):
     def before_run(self, run_context):
         """Request a trace if the step is next."""
         self._is_tracing = self._is_pending and self._global_step + 1 >= self._profile_step
-        return tf.train.SessionRunArgs(STEP, options=TRACE_OPTIONS if self._is_tracing else None)
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE) if self._is_tracing else None
+        return tf.train.SessionRunArgs(STEP, options=options)
 
     def after_run(self, run_context, run_values):
         """Write the trace."""
@@ -411,7 +403,8 @@ class ProfilerHook(tf.train.SessionRunHook):
         if self._is_tracing:
             self._is_pending = False
             path = os.path.join(self._run.directory, f'trace-{self._global_step}.json')
-            files.atomic_write(path, chrome_trace(metadata), 'make room there')
+            trace = private_api.Timeline(metadata.step_stats).generate_chrome_trace_format()
+            files.atomic_write(path, trace, 'make room there')
             print(
                 f'Traced step {self._global_step}: open {path} with https://ui.perfetto.dev or chrome://tracing'
             )

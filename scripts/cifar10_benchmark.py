@@ -5,10 +5,9 @@ Each measurement runs in a new process, after a warm-up. Tables show the median 
 greatest). --baseline also measures the reference, which has the tutorial's operations. It
 does not work with train.
 
-  cifar10_benchmark.py input    the input pipeline alone
-  cifar10_benchmark.py step     the training step on a batch in memory
-  cifar10_benchmark.py train    the training script, with summaries and checkpoints
-  cifar10_benchmark.py profile  the most expensive operations of a step, and a Chrome trace
+  cifar10_benchmark.py input  the input pipeline alone
+  cifar10_benchmark.py step   the training step on a batch in memory
+  cifar10_benchmark.py train  the training script, with summaries and checkpoints
 """
 
 import os
@@ -31,21 +30,16 @@ def define_flags():
     training_flags.define_hparam('compute_dtype')
     training_flags.define_num_gpus()
     training_flags.define_threads()
-    flags.DEFINE_boolean(
-        'baseline', False, 'input, step, profile: also measure the reference, alternately.'
-    )
+    flags.DEFINE_boolean('baseline', False, 'input, step: also measure the reference, alternately.')
     data_flags.define_integer('rounds', 5, 'Number of measurements.', 1, 1000)
     data_flags.define_integer(
         'warmup_steps', 0, 'Steps of the warm-up; 0: depends on the subcommand.', 0, 10**6
     )
     data_flags.define_integer('steps', 0, 'Measured steps; 0: depends on the subcommand.', 0, 10**6)
-    data_flags.define_output_file('json_file', None, 'JSON file for the metrics of every round.')
-    data_flags.define_output_file(
-        'trace_file', '/tmp/cifar10_trace.json', 'profile: file for the Chrome trace.'
-    )
+    data_flags.define_output_file('json_file', 'JSON file for the metrics of every round.')
 
 
-SUBCOMMANDS = 'input', 'step', 'train', 'profile'
+SUBCOMMANDS = 'input', 'step', 'train'
 ARGUMENTS = program.start(__name__, define_flags, arguments=dict.fromkeys(SUBCOMMANDS, ()))
 
 import dataclasses
@@ -80,40 +74,22 @@ def job_from_flags(subcommand):
     )
 
 
-def check_flags(subcommand):
-    """Check that each flag has an effect on the subcommand, and that its files are writable."""
-
-    def has_effect(name):
-        if name == 'baseline':
-            return subcommand != 'train'
-        return subcommand == 'profile' or name != 'trace_file'
-
-    for flag in FLAGS.get_key_flags_for_module(sys.argv[0]):
-        if flag.present and not has_effect(flag.name):
-            raise UserError(f'--{flag.name} has no effect on {subcommand}', 'leave it out')
-    if FLAGS.json_file is not None:
-        files.check_writable(FLAGS.json_file)
-    if subcommand == 'profile':
-        files.check_writable(FLAGS.trace_file)
-
-
 def main(subcommand):
     """Run a subcommand; print and write its results."""
-    check_flags(subcommand)
+    if subcommand == 'train' and FLAGS.baseline:
+        raise UserError('--baseline has no effect on train', 'leave it out')
+    if FLAGS.json_file is not None:
+        files.check_writable(FLAGS.json_file)
     settings = BenchmarkSettings(
         job_from_flags(subcommand),
         StepCounts(FLAGS.warmup_steps, FLAGS.steps),
         os.path.dirname(os.path.realpath(__file__)),
-        FLAGS.trace_file,
     )
     formulations = [OURS, BASELINE] if FLAGS.baseline else [OURS]
     # A signal ends the child processes and removes their files.
     with signals.RaiseOnSignal():
         rounds = subcommands.measure_rounds(subcommand, settings, formulations, FLAGS.rounds)
-    names = subcommands.most_expensive(rounds) if subcommand == 'profile' else rounds[OURS]
-    print(subcommands.table(rounds, names))
-    if subcommand == 'profile':
-        print(f'Chrome trace: open {FLAGS.trace_file} with https://ui.perfetto.dev')
+    print(subcommands.table(rounds))
     if FLAGS.json_file is not None:
         flag_values = {
             flag.name: flag.value for flag in FLAGS.get_key_flags_for_module(sys.argv[0])

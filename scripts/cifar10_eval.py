@@ -49,7 +49,7 @@ def define_flags():
         256,
     )
     data_flags.define_output_file(
-        'predictions_file', None, 'CSV file for the class probabilities of each example.'
+        'predictions_file', 'CSV file for the class probabilities of each example.'
     )
     data_flags.define_directory(
         'figures_dir', None, 'Directory for the figures, as PNG and SVG; needs matplotlib.'

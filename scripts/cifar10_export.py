@@ -25,7 +25,7 @@ def define_flags():
         '/tmp/cifar10_export',
         'Directory of the SavedModel; each export adds a version.',
     )
-    data_flags.define_output_file('tflite_file', None, 'Also write this TensorFlow Lite file.')
+    data_flags.define_output_file('tflite_file', 'Also write this TensorFlow Lite file.')
 
 
 def check_flags():

@@ -1,8 +1,5 @@
-"""Measurements of the input pipeline, the training step and its operations in one process."""
+"""Measurements of the input pipeline and of the training step in one process."""
 
-import collections
-import contextlib
-import re
 import statistics
 import time
 from typing import NamedTuple, Sequence, Tuple
@@ -10,14 +7,13 @@ from typing import NamedTuple, Sequence, Tuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import hooks, input as input_lib, multi_gpu, optimizer
+from cifar10 import input as input_lib, multi_gpu, optimizer
 from cifar10.benchmark import reference
 from cifar10.config import NUM_CLASSES
 from cifar10.model import CONV1_FILTERS, CONV2_FILTERS
 from cifar10.system import machine
 
 OURS, BASELINE = 'ours', 'reference'  # formulations
-SUM = 'sum of all operations'  # more than the time of a step: operations run in parallel
 
 
 class Operation(NamedTuple):
@@ -116,9 +112,8 @@ def training_step(formulation, job, batches):
     return optimizer.train_op(opt, gradients, global_step, job.run_length, job.hparams)
 
 
-@contextlib.contextmanager
-def _step_session(formulation, job, num_warmup_steps):
-    """Yield a session after the warm-up, and the train op on batches in memory."""
+def step_metrics(formulation, job, steps):
+    """Measure the training step alone, on batches in memory; see `input_metrics`."""
     machine.set_up_tensorflow()
     rng = np.random.default_rng(0)
     size = job.hparams.batch_size
@@ -132,57 +127,12 @@ def _step_session(formulation, job, num_warmup_steps):
         train_op = training_step(formulation, job, batches)
         with tf.Session(config=_session_config(formulation, job, job.resources.devices)) as session:
             session.run(tf.global_variables_initializer())
-            _run(session, train_op, num_warmup_steps)
-            yield session, train_op
-
-
-def step_metrics(formulation, job, steps):
-    """Measure the training step alone; see `input_metrics`."""
-    with _step_session(formulation, job, steps.warmup) as (session, train_op):
-        seconds, _ = _run(session, train_op, steps.measured)
+            _run(session, train_op, steps.warmup)
+            seconds, _ = _run(session, train_op, steps.measured)
     return {
         'ms per step': seconds / steps.measured * 1e3,
         'examples/sec': steps.measured * job.run_length.examples_per_step / seconds,
     }
-
-
-def profile_metrics(formulation, job, steps):
-    """Trace the training step.
-
-    Returns:
-      The means of `operation_ms`, and the last step as a Chrome trace in JSON.
-    """
-    with _step_session(formulation, job, steps.warmup) as (session, train_op):
-        total_ms = collections.Counter()
-        for _ in range(steps.measured):
-            metadata = tf.RunMetadata()
-            session.run(train_op, options=hooks.TRACE_OPTIONS, run_metadata=metadata)
-            total_ms.update(operation_ms(metadata))
-    return {name: ms / steps.measured for name, ms in total_ms.items()}, hooks.chrome_trace(
-        metadata
-    )
-
-
-def operation_ms(metadata):
-    """Return a Counter from 'name (type)' of each operation, and SUM, to milliseconds.
-
-    The trace has the kernels and copies of a GPU several times: the operations that start them,
-    each stream, and all streams. Only the last one counts.
-    """
-    op_ms = collections.Counter()
-    for device in metadata.step_stats.dev_stats:
-        if not re.search(r'/device:CPU:\d+$|/stream:all$|/memcpy$', device.device):
-            continue
-        for node in device.node_stats:
-            # On a GPU the name of a node is 'name:type' and the label is the name of a kernel.
-            # Copies and kernels without an operation have names like MemcpyH2D and a::b<c>(d).
-            match = re.match(r'([^:]+):(\w+)', node.node_name) or re.search(
-                r'(\S+) = (\w+)\(', node.timeline_label
-            )
-            name = '{} ({})'.format(*match.groups()) if match else node.node_name
-            ms = (node.op_end_rel_micros - node.op_start_rel_micros) / 1e3
-            op_ms.update({name: ms, SUM: ms})
-    return op_ms
 
 
 def step_flops(batch_size):

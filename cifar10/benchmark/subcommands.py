@@ -15,7 +15,7 @@ from cifar10.benchmark import measurements, processes
 from cifar10.benchmark.measurements import BASELINE, OURS, StepCounts
 from cifar10.cli import program
 from cifar10.report import text_report
-from cifar10.system import files, machine
+from cifar10.system import machine
 from cifar10.training import Job
 
 
@@ -25,7 +25,6 @@ class BenchmarkSettings(NamedTuple):
     job: Job
     steps: StepCounts  # 0: the default of the subcommand
     scripts_dir: str
-    trace_path: str  # for `profile`
 
     def measure(self, function, formulation, default_steps):
         """Return the result of a function of measurements.py, called in a new process."""
@@ -103,19 +102,10 @@ def _with_utilization(metrics, job):
     }
 
 
-def measure_profile(formulation, settings):
-    """Measure the operations of a step, and write a Chrome trace."""
-    metrics, trace = settings.measure(measurements.profile_metrics, formulation, (10, 20))
-    path = settings.trace_path + ('' if formulation == OURS else '.' + formulation)
-    files.atomic_write(path, trace, 'give another --trace_file')
-    return metrics
-
-
 MEASURES = {
     'input': measure_input,
     'step': measure_step,
     'train': measure_train,
-    'profile': measure_profile,
 }
 
 
@@ -141,45 +131,27 @@ def measure_rounds(subcommand, settings, formulations, num_rounds):
     return rounds
 
 
-def most_expensive(rounds, number=26):
-    """Return the names of the greatest metrics of each formulation: the sum and 25 operations."""
-    names = []
-    for metrics in rounds.values():
-        medians = {name: statistics.median(values) for name, values in metrics.items()}
-        names += sorted(medians, key=medians.get, reverse=True)[:number]
-    return list(dict.fromkeys(names))
-
-
 def ratios(rounds):
-    """Return the ratios of OURS to BASELINE, one per round, of their common metrics."""
-    baseline = rounds.get(BASELINE, {})
+    """Return the ratios of OURS to BASELINE, one per round, of each metric."""
     return {
-        name: [ours / reference for ours, reference in zip(values, baseline[name])]
-        for name, values in rounds[OURS].items()
-        if name in baseline and 0 not in baseline[name]
+        name: [ours / reference for ours, reference in zip(rounds[OURS][name], values)]
+        for name, values in rounds.get(BASELINE, {}).items()
     }
 
 
-def table(rounds, names):
-    """Return a Markdown table of medians (least to greatest), and of the ratios to a baseline.
-
-    Args:
-      rounds: the result of `measure_rounds`.
-      names: names of metrics, one per row.
-    """
+def table(rounds):
+    """Return a Markdown table of medians (least to greatest), and of the ratios to a baseline."""
     columns = dict(rounds)
     if BASELINE in rounds:
         columns['ours / reference'] = ratios(rounds)
     return text_report.markdown_table(
         ['', *columns],
-        [[name, *(_cell(column.get(name)) for column in columns.values())] for name in names],
+        [[name, *(_cell(column[name]) for column in columns.values())] for name in rounds[OURS]],
     )
 
 
 def _cell(values):
     """Format median and extremes with three significant digits, or as integers from 100 on."""
-    if not values:
-        return ''
     median, lowest, highest = (
         f'{value:.0f}' if value >= 100 else f'{value:.3g}' for value in _statistics(values).values()
     )

@@ -65,7 +65,7 @@ def define_directory(name, default, description, check=directories.check_no_file
     validate(name, check)
 
 
-def define_output_file(name, default, description):
+def define_output_file(name, description):
     """Define the flag of an output file."""
 
     def check(path):
@@ -74,7 +74,7 @@ def define_output_file(name, default, description):
         if os.path.islink(path) or os.path.exists(path) and not os.path.isfile(path):
             raise UserError(f'{path} is not a regular file', 'name a file')
 
-    _define_path(name, default, description, check)
+    _define_path(name, None, description, check)
 
 
 def define(default_dataset='cifar10'):

@@ -1,7 +1,6 @@
-"""Reduces Chrome traces to the measurements of two figures, and prints CSV.
+"""Reduces a trace of --profile_step to the measurements of step_timeline.csv, and prints them.
 
-python docs/figures/chrome_trace.py timeline TRACE      a trace of --profile_step: step_timeline.csv
-python docs/figures/chrome_trace.py operations TRACE... traces of `profile`: operations.csv
+python docs/figures/chrome_trace.py TRACE
 """
 
 import collections
@@ -60,21 +59,6 @@ def timeline(path):
     return sorted(rows, key=lambda row: row[2])
 
 
-def operations(paths):
-    """Return rows (operation, milliseconds in each trace), the most expensive first."""
-    sums = collections.defaultdict(lambda: [0] * len(paths))
-    for i, path in enumerate(paths):
-        for name, _, duration in load(path):
-            sums[group(name)[1]][i] += duration
-    rows = [(name, *(f'{us / 1000:.2f}' for us in values)) for name, values in sums.items()]
-    return sorted(rows, key=lambda row: -sum(map(float, row[1:])))
-
-
 if __name__ == '__main__':
-    command, *files = sys.argv[1:]
-    if command == 'timeline':
-        table = [('tower', 'operation', 'start_us', 'duration_us'), *timeline(files[0])]
-    else:
-        runs = [f'ms_{i + 1}' for i in range(len(files))]
-        table = [('operation', *runs), *operations(files)]
+    table = [('tower', 'operation', 'start_us', 'duration_us'), *timeline(sys.argv[1])]
     print('\n'.join(','.join(map(str, row)) for row in table))

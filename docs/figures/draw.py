@@ -131,33 +131,6 @@ def recipes():
     return axes.figure
 
 
-def operations():
-    """Draw the time of each operation group of a step as horizontal bars."""
-    medians = {
-        row['operation']: statistics.median(float(row[key]) for key in row if key != 'operation')
-        for row in measurements('operations.csv')
-    }
-    names = [name for name in medians if ' gradients' not in name and name != 'other']
-    names.sort(key=lambda name: -medians[name] - medians.get(name + ' gradients', 0))
-    axes = chart(400, left=150, right=160)
-    for lane, name in enumerate(names):
-        times = [medians[key] for key in (name, name + ' gradients') if key in medians]
-        colors = [GREY, '#bbbbbb'] if len(times) > 1 else ['black']
-        for i, color in enumerate(colors):
-            axes.barh(lane, times[i], left=sum(times[:i]), height=0.66, color=color)
-        label = ' + '.join(f'{ms:.{2 if ms < 10 else 1}f}' for ms in times) + ' ms'
-        axes.annotate(label, (sum(times), lane), (6, 0), textcoords='offset points', va='center')
-    axes.set_yticks(range(len(names)))
-    axes.set_yticklabels(names)
-    axes.set(ylim=(len(names) - 0.4, -0.6), xlabel='milliseconds per step of 128 examples')
-    axes.grid(axis='x', alpha=0.3)
-    axes.set_axisbelow(True)
-    legend = {'forward': GREY, 'gradients': '#bbbbbb', 'variables': 'black'}
-    handles = [patches.Patch(color=color, label=label) for label, color in legend.items()]
-    axes.legend(handles=handles, loc='lower right', frameon=False, fontsize=14)
-    return axes.figure
-
-
 FIGURES = (
     data_flow,
     network,
@@ -166,7 +139,6 @@ FIGURES = (
     partition,
     distributed_modes,
     recipes,
-    operations,
     first_run,
 )
 

@@ -24,41 +24,30 @@ CPU_JOB = create_job(
 
 
 def _settings(steps=StepCounts(0, 0), scripts_dir=''):
-    return subcommands.BenchmarkSettings(CPU_JOB, steps, scripts_dir, '')
+    return subcommands.BenchmarkSettings(CPU_JOB, steps, scripts_dir)
 
 
 def test_table():
-    """Three digits, or all digits of the integer part. A metric or a ratio may be missing."""
+    """Three digits, or all digits of the integer part."""
     rounds = {
-        'ours': {'ms': [2, 1234.5, 0.12345], 's': [99.96], 'none': [1]},
-        'reference': {'ms': [1, 10, 2], 'none': [0]},
+        'ours': {'ms': [2, 1234.5, 0.12345], 's': [99.96]},
+        'reference': {'ms': [1, 10, 2], 's': [50]},
     }
-    assert subcommands.table(rounds, ['ms', 's', 'none']).splitlines() == [
+    assert subcommands.table(rounds).splitlines() == [
         '|  | ours | reference | ours / reference |',
         '| --- | --- | --- | --- |',
         '| ms | 2 (0.123 to 1234) | 2 (1 to 10) | 2 (0.0617 to 123) |',
-        '| s | 100 (100 to 100) |  |  |',
-        '| none | 1 (1 to 1) | 0 (0 to 0) |  |',
+        '| s | 100 (100 to 100) | 50 (50 to 50) | 2 (2 to 2) |',
     ]
-    assert subcommands.table({'ours': {'s': [1]}}, ['s']).splitlines()[0] == '|  | ours |'
-
-
-def test_the_most_expensive_operations():
-    rounds = {
-        'ours': {'a': [1, 1, 100], 'sum': [9, 9, 9], 'b': [2, 2, 0], 'c': [3, 3, 3]},
-        'reference': {'b': [1], 'd': [5], 'sum': [8], 'e': [6]},
-    }
-    assert subcommands.most_expensive(rounds, 3) == ['sum', 'c', 'b', 'e', 'd']
+    assert subcommands.table({'ours': {'s': [1]}}).splitlines()[0] == '|  | ours |'
 
 
 @pytest.mark.parametrize(
     'args, status, complaint',
     [
-        ([], 2, 'the arguments must be input|step|train|profile, not '),
+        ([], 2, 'the arguments must be input|step|train, not '),
         (['step', '--json_file={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such '),
-        (['profile', '--trace_file={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such '),
         (['train', '--baseline'], 1, '--baseline has no effect on train: leave it out'),
-        (['step', '--trace_file={tmp}/x'], 1, '--trace_file has no effect on step: leave it out'),
         (
             ['input', '--data_dir={data}', '--batch_size=1048576'],
             1,
@@ -144,10 +133,7 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
         RunSettings(intra_op_threads=5, inter_op_threads=6),
     )
     expected = subcommands.BenchmarkSettings(
-        job,
-        StepCounts(3, 4),
-        os.path.join(programs.ROOT, 'scripts'),
-        '/tmp/cifar10_trace.json',
+        job, StepCounts(3, 4), os.path.join(programs.ROOT, 'scripts')
     )
     assert requests == [('ours', expected), ('reference', expected)] * 2
     assert (status, stderr) == (
@@ -167,23 +153,17 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     assert f'TensorFlow {tf.__version__}; ' in report['host'] and '(cores: ' in report['host']
     given = dict(arg[2:].split('=') for arg in args)
     assert {name: str(report['flags'][name]) for name in given} == given
-    monkeypatch.setitem(subcommands.MEASURES, 'profile', measure)
-    programs.call('cifar10_benchmark', 'profile', '--rounds=1', f'--trace_file={tmp_path}/trace')
-    assert requests[4][1].trace_path == f'{tmp_path}/trace'
 
 
 @pytest.mark.slow
-def test_profile(tmp_path):
+def test_step(tmp_path):
     """In a new process, because TensorFlow must not write to stderr."""
-    path, trace = tmp_path / 'report.json', tmp_path / 'trace.json'
+    path = tmp_path / 'report.json'
     flags = '--num_gpus=2 --rounds=1 --batch_size=16 --warmup_steps=1 --steps=2'.split()
-    status, stdout, stderr = programs.run(
-        'cifar10_benchmark', 'profile', f'--json_file={path}', f'--trace_file={trace}', *flags
-    )
+    status, _, stderr = programs.run('cifar10_benchmark', 'step', f'--json_file={path}', *flags)
     assert (status, stderr) == (0, 'cifar10_benchmark.py: Round 1 of 1: ours\n')
     report = json.loads(path.read_text())
-    assert len(report['rounds']['ours']['sum of all operations']) == 1 and report['ratios'] == {}
-    assert json.loads(trace.read_text())['traceEvents'] and str(trace) in stdout
+    assert len(report['rounds']['ours']['ms per step']) == 1 and report['ratios'] == {}
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ from tests.helpers import programs
 
 FILES = {
     'json_file',
-    'trace_file',
     'predictions_file',
     'tflite_file',
 }
