@@ -94,7 +94,8 @@ def _section(script, groups):
         doc = ast.get_docstring(ast.parse(opened.read()))
     with mock.patch.object(sys, 'path', sys.path[:]), mock.patch.object(program, 'start') as start:
         runpy.run_path(path)
-    _, define_flags, *_ = start.call_args[0]
+    # The first call: a script may import another one, which calls it, too.
+    _, define_flags, *_ = start.call_args_list[0][0]
     own = _defined(define_flags)
     summary, *blocks = doc.split('\n\n')
     parts = [f'{" ".join(summary.split())} See [{SCRIPTS[script]}.md]({SCRIPTS[script]}.md).\n']
