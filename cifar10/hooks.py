@@ -1,4 +1,4 @@
-"""Hooks that TensorFlow lacks: log line, signals, filling of the queue, replay, checks, trace.
+"""Hooks that TensorFlow lacks: log line, signals, filling of the queue, replay, checks.
 
 TensorFlow calls a method of all hooks, in the order of their list, before it calls the next method:
 `begin` before the session is made, `after_create_session`, `before_run` and `after_run` around each
@@ -15,8 +15,8 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import input as input_lib
 from cifar10.errors import UserError
-from cifar10.report import event_files
-from cifar10.system import files, private_api, signals
+from cifar10.runs import checkpoint, run_record
+from cifar10.system import signals
 
 # Names of tensors, see training.add_step_tensors
 STEP, LOSS = 'step/global_step:0', 'step/loss:0'
@@ -191,84 +191,21 @@ class LoggingHook(tf.train.SessionRunHook):
     def _print(self, step):
         # The line of step 0 has the time of the first update.
         self._lines.append((time.monotonic(), self._step))
-        run_length, sec_per_step = self._run_length, _sec_per_step(*list(self._lines)[-2:])
+        run_length, seconds = self._run_length, sec_per_step(*list(self._lines)[-2:])
         # The estimate skips the slow first steps, before the first line. Other workers may be past
         # the last step.
         left = max(0, run_length.last_step - self._step)
-        if len(self._lines) > 2:
-            left *= _sec_per_step(self._lines[1], self._lines[-1])
-        else:
-            left *= sec_per_step
+        left *= sec_per_step(self._lines[1], self._lines[-1]) if len(self._lines) > 2 else seconds
         print(
             f'{datetime.datetime.now().isoformat(" ", "microseconds")}: step {step}, loss = {self._loss:.2f} '
-            f'({run_length.examples_per_step / sec_per_step:.1f} examples/sec; '
-            f'{sec_per_step / run_length.batches_per_step:.3f} sec/batch), epoch '
+            f'({run_length.examples_per_step / seconds:.1f} examples/sec; '
+            f'{seconds / run_length.batches_per_step:.3f} sec/batch), epoch '
             f'{run_length.epoch_at(step):.2f} of {round(run_length.epoch_at(run_length.last_step), 2):g}, '
             f'{datetime.timedelta(seconds=round(left))} left'
         )
 
 
-class SummaryHook(tf.train.SessionRunHook):
-    """Hook that writes the summaries of a step, with epoch and rates.
-
-    It writes them after the first step of the session, then every `save_steps` steps and after the
-    last step, which tf.train.SummarySaverHook leaves out. It also writes the summaries of the start
-    and the end of the run.
-    """
-
-    def __init__(self, run, writer, summary_op, run_length, save_steps):
-        """Make the hook.
-
-        Args:
-          run: a Run.
-          writer: a tf.summary.FileWriter.
-          summary_op: the serialized summaries of a step, a string scalar.
-          run_length: a RunLength.
-          save_steps: the steps between two summaries.
-        """
-        self._run, self._writer, self._summary_op = run, writer, summary_op
-        self._run_length, self._save_steps = run_length, save_steps
-
-    def after_create_session(self, session, coord):
-        """Write the summaries of the start; start the timer."""
-        self._step = int(session.run(tf.train.get_global_step()))
-        self._written, self._next_step = (time.monotonic(), self._step), self._step + 1
-        start = event_files.run_start_summaries(self._run.plan, self._run.record)
-        event_files.write(self._writer, start, self._step)
-        # TensorBoard ignores earlier summaries of this and later steps.
-        self._writer.add_session_log(tf.SessionLog(status=tf.SessionLog.START), self._next_step)
-
-    def before_run(self, run_context):
-        """Request the step, and the summaries when they are due."""
-        fetches = {'step': STEP}
-        if self._step + 1 >= min(self._next_step, self._run_length.last_step):
-            fetches['summary'] = self._summary_op
-        return tf.train.SessionRunArgs(fetches)
-
-    def after_run(self, run_context, run_values):
-        """Write the summaries."""
-        self._step = int(run_values.results['step'])
-        if 'summary' not in run_values.results:
-            return
-        before, self._written = self._written, (time.monotonic(), self._step)
-        self._next_step = self._step + self._save_steps
-        sec_per_step = _sec_per_step(before, self._written)
-        summary = tf.Summary.FromString(run_values.results['summary'])
-        for tag, value in [
-            (event_files.EPOCH, self._run_length.epoch_at(self._step)),
-            (event_files.EXAMPLES_PER_SEC, self._run_length.examples_per_step / sec_per_step),
-            (event_files.SEC_PER_STEP, sec_per_step),
-        ]:
-            summary.value.add(tag=tag, simple_value=value)
-        event_files.write(self._writer, [summary], self._step)
-
-    def end(self, session):
-        """Write the end of the run, unless it was stopped before its last step."""
-        if self._step >= self._run_length.last_step:
-            event_files.write(self._writer, [event_files.run_end_summary()], self._step)
-
-
-def _sec_per_step(before, now):
+def sec_per_step(before, now):
     """Return the seconds per step between two pairs of (time, step).
 
     In a cluster with backup workers, a session run can leave the step unchanged.
@@ -310,17 +247,20 @@ class SaveListener(tf.train.CheckpointSaverListener):
                 f'at step {global_step_value}: not finite are {wrong}', self._run
             )
         if self._saved_step is None:
-            self._run.write_record()
+            run_record.write(self._run.directory, self._run.record)
         self._saved_step = global_step_value
 
     def end(self, session, global_step_value):
         """Print the path of the last checkpoint."""
-        print(f'Saved {self._run.checkpoint_path(self._saved_step)}')
+        path = os.path.join(self._run.directory, f'{checkpoint.PREFIX}-{self._saved_step}')
+        print(f'Saved {path}')
 
 
 def divergence_error(found, run):
     """Return the UserError of a diverged run; `run` is a Run, or None for another worker."""
-    saved = run.newest_checkpoint() if run else 'the one of the chief'
+    saved = (
+        (checkpoint.candidates(run.directory) or ['none yet'])[0] if run else 'the one of the chief'
+    )
     return UserError(
         f'Training diverged {found}. The last good checkpoint is {saved}',
         'lower {initial_learning_rate} (with Muon, also {matrix_learning_rate}); if it diverges again, set {fresh}',
@@ -341,71 +281,3 @@ class SaverHook(tf.train.CheckpointSaverHook):
         if hasattr(self, '_set_steps_per_run'):
             # Otherwise TensorFlow 2 reads the step in a session run of its own after each step.
             self._set_steps_per_run(1)
-
-
-class GraphHook(tf.train.SessionRunHook):
-    """Hook that writes the graph of a training step and of the queue runners for TensorBoard.
-
-    tf.train.CheckpointSaverHook, which is before this hook in the list, writes the whole graph. It
-    also has the operations that initialize, check, summarize and save the variables, each of them
-    connected with each layer, so that TensorBoard would not show the layers as a chain. TensorBoard
-    shows the graph that was written last.
-    """
-
-    def __init__(self, writer, train_op):
-        """Make the hook of the tf.summary.FileWriter of the saver."""
-        self._writer, self._train_op = writer, train_op
-
-    def after_create_session(self, session, coord):
-        """Write the graph."""
-        runners = session.graph.get_collection(tf.GraphKeys.QUEUE_RUNNERS)
-        ops = [self._train_op, session.graph.get_tensor_by_name(LOSS).op]
-        ops += sum([runner.enqueue_ops for runner in runners], [])
-        whole = session.graph.as_graph_def(add_shapes=True)
-        shown = tf.graph_util.extract_sub_graph(whole, [op.name for op in ops])
-        self._writer.add_event(tf.Event(graph_def=shown.SerializeToString(), wall_time=time.time()))
-
-
-class ProfilerHook(tf.train.SessionRunHook):
-    """Hook that writes a trace of one step, as JSON: time and device of each operation.
-
-    Open it with https://ui.perfetto.dev or chrome://tracing. TensorBoard's Graphs tab has the
-    times, too.
-
-    In a cluster, another worker may make this step. Then the next step of this process is traced.
-    tf.train.ProfilerHook traces again and again, and takes the step before the update.
-    """
-
-    def __init__(self, run, writer, profile_step):
-        """Make the hook.
-
-        Args:
-          run: a Run.
-          writer: a tf.summary.FileWriter.
-          profile_step: the global step to trace.
-        """
-        self._run, self._writer, self._profile_step = run, writer, profile_step
-
-    def after_create_session(self, session, coord):
-        """Record if the step is still ahead."""
-        self._global_step = session.run(tf.train.get_global_step())
-        self._is_pending = self._global_step < self._profile_step
-
-    def before_run(self, run_context):
-        """Request a trace if the step is next."""
-        self._is_tracing = self._is_pending and self._global_step + 1 >= self._profile_step
-        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE) if self._is_tracing else None
-        return tf.train.SessionRunArgs(STEP, options=options)
-
-    def after_run(self, run_context, run_values):
-        """Write the trace."""
-        self._global_step, metadata = run_values.results, run_values.run_metadata
-        if self._is_tracing:
-            self._is_pending = False
-            path = os.path.join(self._run.directory, f'trace-{self._global_step}.json')
-            trace = private_api.Timeline(metadata.step_stats).generate_chrome_trace_format()
-            files.atomic_write(path, trace, 'make room there')
-            print(
-                f'Traced step {self._global_step}: open {path} with https://ui.perfetto.dev or chrome://tracing'
-            )
-            self._writer.add_run_metadata(metadata, f'step {self._global_step}', self._global_step)

@@ -6,10 +6,6 @@ from cifar10 import model
 from cifar10.config import CLASSIC, NUM_CLASSES
 
 TOWER_NAME = 'tower'
-GPU_REMEDY = (
-    "if there is an NVIDIA GPU: pip install 'tensorflow[and-cuda]' on Linux; TF_CPP_MIN_LOG_LEVEL=0 shows TensorFlow's "
-    'messages about GPUs'
-)
 
 
 def tower_devices(num_devices):

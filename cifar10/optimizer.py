@@ -50,10 +50,6 @@ def learning_rate(global_step, run_length, hparams):
 
     Returns:
       A float32 scalar tensor.
-
-    Raises:
-      ValueError: hparams.schedule is unknown.
-      KeyError: hparams.lr_scaling is unknown.
     """
     with tf.name_scope('learning_rate'):
         # float32, as in tf.train.exponential_decay, is exact only up to 2^24 = 16.8 million, but
@@ -62,15 +58,13 @@ def learning_rate(global_step, run_length, hparams):
         if hparams.schedule == 'staircase':
             decays = step * run_length.examples_per_step // examples_per_decay(run_length, hparams)
             factor = tf.pow(hparams.learning_rate_decay_factor, tf.cast(decays, tf.float32))
-        elif hparams.schedule == 'linear':
+        else:  # linear
             epoch = run_length.epoch_at(tf.cast(step, tf.float64) + 0.5)
             warmup = hparams.warmup_epochs
             factor = tf.maximum((hparams.epochs - epoch) / (hparams.epochs - warmup), 0)
             if warmup:  # the decay is above 1 during the warm-up
                 factor = tf.minimum(epoch / warmup, factor)
             factor = tf.cast(factor, tf.float32)
-        else:
-            raise ValueError(f'Unknown schedule: {hparams.schedule}')
         return tf.multiply(peak_learning_rate(run_length, hparams), factor, name='rate')
 
 
@@ -80,28 +74,23 @@ def create(learning_rate, hparams):
     Args:
       learning_rate: a scalar tensor, see `learning_rate`.
       hparams: an HParams.
-
-    Raises:
-      ValueError: hparams.optimizer is unknown.
     """
     if hparams.optimizer == 'gradient_descent':
         return tf.train.GradientDescentOptimizer(learning_rate)
     if hparams.optimizer == 'momentum':
         return tf.train.MomentumOptimizer(learning_rate, hparams.momentum, use_nesterov=True)
-    if hparams.optimizer == 'muon':
-        from cifar10 import muon
+    from cifar10 import muon
 
-        matrix_learning_rate = learning_rate * (
-            hparams.matrix_learning_rate / hparams.initial_learning_rate
-        )
-        return muon.Muon(
-            learning_rate,
-            hparams.momentum,
-            matrix_learning_rate,
-            hparams.matrix_weight_decay,
-            hparams.matrix_weight_rms,
-        )
-    raise ValueError(f'Unknown optimizer: {hparams.optimizer}')
+    matrix_learning_rate = learning_rate * (
+        hparams.matrix_learning_rate / hparams.initial_learning_rate
+    )
+    return muon.Muon(
+        learning_rate,
+        hparams.momentum,
+        matrix_learning_rate,
+        hparams.matrix_weight_decay,
+        hparams.matrix_weight_rms,
+    )
 
 
 def _max_average_decay(run_length, hparams):
@@ -151,16 +140,6 @@ def train_op(opt, gradients, global_step, run_length, hparams):
     # The weight decay losses must read the weights before the update. No gradient needs the values
     # of these losses, so only this control dependency orders them.
     dependencies = tf.get_collection('losses')
-    # Only for speed: the gradients of the fully connected layers come first. A core that applied
-    # them at once would begin its sub-batches late, and the other cores would wait for it. So all
-    # updates wait for a gradient that needs all sub-batches. If each sub-batch has a core of its
-    # own, no update needs to wait.
-    if machine.num_sub_batches(['/cpu:0'], hparams.batch_size) > machine.num_cores():
-        dependencies += [
-            gradient
-            for gradient, variable in gradients
-            if variable.op.name == 'conv2/biases' and gradient is not None
-        ]
     updates = {}  # by the names of the variables
     for (name, device), group in groups.items():
         with tf.name_scope('update/'), tf.device(device), tf.control_dependencies(dependencies):

@@ -98,16 +98,11 @@ def create_job(
       variable_strategy: one of config.VARIABLE_STRATEGIES.
       cluster_fields: fields of the Job that depend on the cluster.
     """
-    threads = requested_threads(settings)
+    threads = Threads(settings.intra_op_threads, settings.inter_op_threads)
     if settings.deterministic:  # The order of sums varies if threads share an operation.
         threads = threads._replace(intra_op=1, prefetch=1)
     resources = machine.resources(devices, hparams.batch_size, variable_strategy, threads)
     return Job(dataset, hparams, settings, resources, **cluster_fields)
-
-
-def requested_threads(settings):
-    """Return the Threads of RunSettings; 0 is unset."""
-    return Threads(settings.intra_op_threads, settings.inter_op_threads)
 
 
 def record(job, dataset_name=None, mode=None):

@@ -149,7 +149,7 @@ def evaluate():
 
 def serve(cluster, task):
     """Run a parameter server until all workers have ended."""
-    threads = training.requested_threads(training_flags.settings_from_flags())
+    threads = machine.Threads(FLAGS.intra_op_threads, FLAGS.inter_op_threads)
     target = server.start(cluster, task, machine.session_config(['/cpu:0'], threads))
     watchdog = server.Watchdog(
         cluster,

@@ -29,6 +29,7 @@ from cifar10 import (
     multi_gpu,
     optimizer,
     summaries,
+    tensorboard_hooks,
     training,
 )
 from cifar10.cli import training_job
@@ -91,13 +92,7 @@ def train(job, run, hooks=()):
 def session_hooks(job, run, step, saver, writer, stop_request):
     """Return the hooks of a training session. TensorFlow calls them in this order.
 
-    Args:
-      job: a training.Job.
-      run: a Run; None for a worker of a cluster that is not the chief, and writes no files.
-      step: a training.Step.
-      saver: a tf.train.Saver.
-      writer: a tf.summary.FileWriter, or None.
-      stop_request: a signals.StopRequest.
+    Only the chief of a cluster has a run and a writer, and writes files.
     """
     settings, run_length = job.settings, job.run_length
     found = [
@@ -120,13 +115,13 @@ def session_hooks(job, run, step, saver, writer, stop_request):
             # Save checkpoints, also of the initial weights.
             hooks_lib.SaverHook(run, saver, settings.save_checkpoint_steps),
             # Write the graph and the summaries for TensorBoard.
-            hooks_lib.GraphHook(writer, step.train_op),
-            hooks_lib.SummaryHook(
+            tensorboard_hooks.GraphHook(writer, step.train_op),
+            tensorboard_hooks.SummaryHook(
                 run, writer, step.summary_op, run_length, settings.save_summaries_steps
             ),
         ]
     if run and settings.profile_step:
-        found.append(hooks_lib.ProfilerHook(run, writer, settings.profile_step))
+        found.append(tensorboard_hooks.ProfilerHook(run, writer, settings.profile_step))
     return found
 
 

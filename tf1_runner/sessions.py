@@ -9,8 +9,9 @@ import weakref
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import errors, multi_gpu
+from cifar10 import errors
 from cifar10.runs import run_record
+from cifar10.system import machine
 from tf1_runner.private_api import session as session_lib
 
 _sessions = weakref.WeakSet()
@@ -71,7 +72,7 @@ def _use_cpu():
             return device
         if not is_told:
             is_told = True
-            errors.warn(f'No GPU found: {name} means /cpu:0 ({multi_gpu.GPU_REMEDY})')
+            errors.warn(f'No GPU found: {name} means /cpu:0 ({machine.GPU_REMEDY})')
         return tf.DeviceSpec(spec.job, spec.replica, spec.task, 'CPU', 0).to_string()
 
     tf.Graph.device = lambda self, device: device_scope(self, cpu_for_gpu(device))

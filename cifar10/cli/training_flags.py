@@ -104,18 +104,11 @@ def _define(field, default, appendix):
         define_number = flags.DEFINE_integer if is_int else flags.DEFINE_float
         bounds = {'lower_bound': metadata['low'], 'upper_bound': metadata['high']}
         define_number(name, default, description, **bounds)
-        if metadata['high'] == math.inf:
-            hint = f'must be a number up to {_LARGEST_FINITE:g}, or inf for no limit'
-            flags.register_validator(name, _is_valid_limit, hint)
-        else:
-            flags.register_validator(
-                name, lambda value: value is None or not math.isnan(value), 'is not a number'
-            )
-
-
-def _is_valid_limit(value):
-    """Return False for NaN, and for a large finite number."""
-    return value is None or value <= _LARGEST_FINITE or value == math.inf
+        flags.register_validator(
+            name,  # NaN is not valid, either.
+            lambda value: value is None or value <= _LARGEST_FINITE or value == math.inf,
+            f'must be a number up to {_LARGEST_FINITE:g}, or inf for no limit',
+        )
 
 
 def _condition(field):

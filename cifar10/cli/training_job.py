@@ -66,7 +66,7 @@ def find_devices(num_devices):
     devices = multi_gpu.tower_devices(num_devices)
     num_gpus = len(set(devices))
     if not machine.is_gpu(devices[0]):
-        print(f'No GPU found: using {", ".join(devices)} ({multi_gpu.GPU_REMEDY})')
+        print(f'No GPU found: using {", ".join(devices)} ({machine.GPU_REMEDY})')
     elif num_gpus < num_devices:
         print(f'Fewer GPUs ({num_gpus}) than requested ({num_devices}): GPUs are shared')
     return devices
@@ -150,12 +150,14 @@ def _plan_lines(job, first_step, is_single_process):
     """Return the lines of the plan."""
     run_length, hparams, settings = job.run_length, job.hparams, job.settings
     devices, threads = job.resources.devices, job.resources.threads
+    strategy, weights = job.resources.variable_strategy, ''
+    if is_single_process:
+        weights = f'; weights on {job.resources.variable_device} (--variable_strategy={strategy})'
     dtype = machine.compute_dtype(hparams.compute_dtype, machine.is_gpu(devices[0])).name
     lines = [
         program.versions(job.session_config),
         f'Data: {job.num_examples} examples of {dataset.format_class_names(job.dataset.class_names)} in {job.dataset.directory}',
-        f'Devices: {", ".join(devices)}',
-        *_placement(job.resources, is_single_process),
+        f'Devices: {", ".join(devices)}{weights}',
         f'Threads: intra-op {threads.intra_op}, inter-op {threads.inter_op}, input pipeline {threads.prefetch}',
         f'Batch: {hparams.batch_size} examples per tower (sub-batches: {job.resources.num_sub_batches}), '
         f'{run_length.examples_per_step} examples per step, {optimizer.batch_factor(run_length, hparams):g} times the batch of the recipe',
@@ -164,15 +166,7 @@ def _plan_lines(job, first_step, is_single_process):
         f'Products of the hidden layers: {dtype} (--compute_dtype={hparams.compute_dtype})',
         f'Learning rate: {_learning_rate(run_length, hparams)} (--lr_scaling={hparams.lr_scaling})',
         f'End: step {run_length.last_step}, epoch {run_length.epoch_at(run_length.last_step):.2f}',
-        'Evaluation: ' + _evaluation(settings),
     ]
-    if settings.profile_step:
-        is_profiled = first_step < settings.profile_step <= run_length.last_step
-        lines.append(
-            f'Trace: step {settings.profile_step}'
-            if is_profiled
-            else f'Trace: none (--profile_step={settings.profile_step} is outside steps {first_step + 1} to {run_length.last_step})'
-        )
     if settings.seed is not None:
         fixed = 'for initial values and distortions, not for the order of the examples'
         if settings.deterministic:
@@ -180,23 +174,6 @@ def _plan_lines(job, first_step, is_single_process):
             if 0 < first_step < run_length.last_step:
                 fixed += f', the input of the first {first_step} steps is replayed'
         lines.append(f'Seed: {settings.seed}, {fixed}')
-    return lines
-
-
-def _placement(resources, is_single_process):
-    """Return the lines about GPUs or several devices: speed, weights (in one process)."""
-    devices, strategy = resources.devices, resources.variable_strategy
-    is_gpu, is_alone = machine.is_gpu(devices[0]), len(devices) == 1
-    lines = []
-    if not is_gpu and not is_alone:
-        lines.append(
-            f'Speed: {len(devices)} CPU devices share the same cores and are not faster than one'
-        )
-    if is_single_process and (is_gpu or not is_alone):
-        books = ', as in the books' if strategy == 'cpu' else ''
-        lines.append(
-            f'Weights: on {resources.variable_device} (--variable_strategy={strategy}{books})'
-        )
     return lines
 
 
@@ -229,17 +206,6 @@ def _learning_rate(run_length, hparams):
     return (
         f'{rate:g}, multiplied by {hparams.learning_rate_decay_factor:g} every {hparams.num_epochs_per_decay:g} epochs '
         f'({math.ceil(examples / run_length.examples_per_step)} steps)'
-    )
-
-
-def _evaluation(settings):
-    if settings.eval_every == 0:
-        return 'none (--eval_every=0)'
-    if settings.eval_every is None:
-        return 'test images, last checkpoint (--eval_every=N: also every N steps)'
-    return (
-        f'test images, every {settings.eval_every} steps and last checkpoint; examples/sec and the time left include '
-        'the evaluations during training'
     )
 
 

@@ -45,14 +45,6 @@ class Run:
         """Raise UserError if the directory has been moved."""
         self._lock.check()
 
-    def newest_checkpoint(self):
-        """Return the path of the newest checkpoint, for messages."""
-        return (checkpoint.candidates(self.directory) or ['none yet'])[0]
-
-    def checkpoint_path(self, step):
-        """Return the path of the checkpoint of a step."""
-        return os.path.join(self.directory, f'{checkpoint.PREFIX}-{step}')
-
     def restored_path(self, saver):
         """Return the path of the checkpoint to restore, or None; let the saver delete old ones.
 
@@ -77,10 +69,6 @@ class Run:
         # Otherwise the saver would keep the earlier checkpoints forever.
         saver.recover_last_checkpoints(checkpoint.listed_checkpoints(self.directory, resumed.path))
         return resumed.path
-
-    def write_record(self):
-        """Write the record; raise UserError if it cannot be written."""
-        run_record.write(self.directory, self.record)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,10 @@ import tensorflow.compat.v1 as tf
 from cifar10.errors import UserError
 from cifar10.system import private_api
 
+GPU_REMEDY = (
+    "if there is an NVIDIA GPU: pip install 'tensorflow[and-cuda]' on Linux; TF_CPP_MIN_LOG_LEVEL=0 shows TensorFlow's "
+    'messages about GPUs'
+)
 _SUB_BATCHES_PER_CORE = 2  # more than one, to balance the load
 _MIN_EXAMPLES_PER_SUB_BATCH = 8  # Smaller sub-batches are slower.
 # On Linux.

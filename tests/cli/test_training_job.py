@@ -59,7 +59,6 @@ def test_the_whole_plan(large, capsys):
         'Products of the hidden layers: float32 (--compute_dtype=float32)',
         'Learning rate: 0.1, multiplied by 0.1 every 350 epochs (68360 steps) (--lr_scaling=none)',
         'End: step 1000000, epoch 5120.00',
-        'Evaluation: test images, last checkpoint (--eval_every=N: also every N steps)',
         'Seed: 3, for initial values and distortions, not for the order of the examples',
     ]
 
@@ -79,18 +78,6 @@ def test_parts_of_the_plan(data_dir, capsys):
     settings = RunSettings(seed=1, deterministic=True)
     seeded = _plan(capsys, training.create_job(job.dataset, settings=settings))['Seed']
     assert seeded == '1, deterministic on this machine'
-
-
-@pytest.mark.parametrize(
-    'eval_every, text',
-    [
-        (0, 'none (--eval_every=0)'),
-        (7, 'test images, every 7 steps and last checkpoint; '),
-    ],
-)
-def test_when_it_is_evaluated(data_dir, capsys, eval_every, text):
-    job = training.create_job(dataset.read(data_dir), settings=RunSettings(eval_every=eval_every))
-    assert _plan(capsys, job)['Evaluation'].startswith(text)
 
 
 @pytest.mark.parametrize(
@@ -131,22 +118,6 @@ def test_how_a_recipe_differs(data_dir, capsys):
     assert told(dataclasses.replace(CLASSIC, optimizer='momentum')) == (
         'classic, as in the books; changed: optimizer momentum instead of gradient_descent, momentum 0.9'
     )
-
-
-@pytest.mark.parametrize(
-    'profile_step, first_step, is_traced',
-    [(21, 20, True), (50, 20, True), (51, 20, False), (20, 20, False)],
-)
-def test_which_step_is_traced(data_dir, capsys, profile_step, first_step, is_traced):
-    settings = RunSettings(max_steps=50, profile_step=profile_step)
-    job = training.create_job(dataset.read(data_dir), settings=settings)
-    told = _plan(capsys, job, first_step)['Trace']
-    assert told == (
-        f'step {profile_step}'
-        if is_traced
-        else f'none (--profile_step={profile_step} is outside steps 21 to 50)'
-    )
-    assert 'Trace' not in _plan(capsys, job._replace(settings=RunSettings()))
 
 
 def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import multi_gpu, training
+from cifar10 import training
 from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
 from cifar10.scripts import cifar10_multi_gpu_train, cifar10_train
+from cifar10.system import machine
 from tests.helpers import events, faults, messages, programs
 
 
@@ -264,7 +265,7 @@ def test_train_resume_evaluate(tmp_path, data_dir):
     assert 'train has ended: its last checkpoint is evaluated\nclass ' in stdout
     assert programs.succeed('cifar10_multi_gpu_train', *args, '--max_steps=6').endswith(
         ': using /cpu:0, /cpu:1 ('
-        + multi_gpu.GPU_REMEDY
+        + machine.GPU_REMEDY
         + ')\n'
         + messages.nothing_to_do(train_dir, 6, 6)
     )
