@@ -78,7 +78,8 @@ def train(worker, run, first_step):
       first_step: the step of the last checkpoint, for the seed; 0 for a new run.
     """
     job, task, mode = worker.job, worker.task, MODES[worker.strategy.mode]
-    hparams, settings, resources = job.hparams, job.settings, job.resources
+    hparams, settings = job.hparams, job.settings
+    resources, devices = job.resources, job.resources.devices
     device = (
         task.device
         if worker.strategy.owns_variables
@@ -98,12 +99,7 @@ def train(worker, run, first_step):
         opt = optimizer.create(learning_rate, hparams)
         with mode.variable_scope(worker):
             losses, tower_grads = multi_gpu.tower_gradients(
-                resources.devices,
-                batches,
-                opt,
-                job.dataset.num_classes,
-                hparams,
-                resources.num_sub_batches,
+                devices, batches, opt, job.dataset.num_classes, hparams, resources.num_sub_batches
             )
         worker_ops = mode.worker_ops(worker, opt, multi_gpu.average_gradients(tower_grads))
         train_op, gradients = worker_ops.train_op, worker_ops.gradients
@@ -116,9 +112,7 @@ def train(worker, run, first_step):
         writer = run and tf.summary.FileWriterCache.get(run.directory)
         step = training.Step(queue, train_op, summary_op)
         stop_request = signals.StopRequest()
-        eval_hook = run and EvalHook(
-            run, job.dataset.test, settings.eval_every, resources.devices[0]
-        )
+        eval_hook = run and EvalHook(run, job.dataset.test, settings.eval_every, devices[0])
         all_hooks = [
             *worker_ops.hooks,
             *session_hooks(job, run, step, saver, writer, stop_request),
@@ -126,9 +120,9 @@ def train(worker, run, first_step):
             *([eval_hook] if run else []),
         ]
         # Workers that are not the chief have nothing to save: a signal ends them immediately.
-        with stop_request if run else contextlib.nullcontext(), worker_session.session(
-            creator, all_hooks
-        ) as session:
+        stop_scope = stop_request if run else contextlib.nullcontext()
+        restart_scope = worker_session.restart_after_lost_task()
+        with stop_scope, restart_scope, tf.train.MonitoredSession(creator, all_hooks, 1) as session:
             while not session.should_stop():
                 session.run(train_op)
 

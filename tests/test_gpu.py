@@ -200,7 +200,7 @@ def _assert_learnt(stdout):
 
 def test_one_tower_learns(trained):
     directory, stdout = trained
-    plan = '\nDevices: /gpu:0\nWeights: on /gpu:0 (--variable_strategy=first_device)\n'
+    plan = '\nDevices: /gpu:0; weights on /gpu:0 (--variable_strategy=first_device)\n'
     assert plan in stdout
     _assert_learnt(stdout)
     assert 'device:GPU:0' in (directory / 'trace-3.json').read_text()

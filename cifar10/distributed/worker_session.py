@@ -135,7 +135,7 @@ def compare_with_chief(worker):
     """
     state_task, own = worker.cluster.state_tasks[0], json.dumps(_configuration(worker))
     config = server.session_config([state_task, worker.task])
-    with _restart_after_lost_task(), tf.Graph().as_default(), tf.device(state_task.device):
+    with restart_after_lost_task(), tf.Graph().as_default(), tf.device(state_task.device):
         # All workers share the variable by its name.
         variable = tf.Variable(own, trainable=False, collections=[], name='chiefs_configuration')
         is_written = tf.is_variable_initialized(variable)
@@ -183,8 +183,9 @@ class StartHook(tf.train.SessionRunHook):
 class EndHook(tf.train.SessionRunHook):
     """Hook that reports steps to the watchdog, and ends the process after the last checkpoint.
 
-    It is the last hook with an `end`. The chief evaluates its last checkpoint after it has told the
-    others. A session with a lost peer, or with the thread of SyncReplicasOptimizer, does not close.
+    No later hook has its `end` called. The chief evaluates its last checkpoint after it has told
+    the others. A session with a lost peer, or with the thread of SyncReplicasOptimizer, does not
+    close.
     """
 
     def __init__(self, worker, last_op, stop_request, eval_hook):
@@ -255,21 +256,7 @@ class EndHook(tf.train.SessionRunHook):
 
 
 @contextlib.contextmanager
-def session(creator, hooks):
-    """Yield the training session of a worker; the process ends at the end of the block.
-
-    Args:
-      creator: a SessionCreator.
-      hooks: a list of tf.train.SessionRunHooks; the last one is an EndHook.
-    """
-    with _restart_after_lost_task(), tf.train.MonitoredSession(
-        creator, hooks, stop_grace_period_secs=1
-    ) as monitored:
-        yield monitored
-
-
-@contextlib.contextmanager
-def _restart_after_lost_task():
+def restart_after_lost_task():
     """End the process with EX_TEMPFAIL after an error that MonitoredSession does not handle."""
     try:
         yield

@@ -49,9 +49,7 @@ def test_the_whole_plan(large, capsys):
     assert others == [
         'Data: 50000 examples of disc, ring, square, triangle, cross, horizontal_stripes, vertical_stripes, diagonal_stripes, '
         'checkerboard, dots in ' + job.dataset.directory,
-        'Devices: /cpu:0, /cpu:1',
-        'Speed: 2 CPU devices share the same cores and are not faster than one',
-        'Weights: on /cpu:0 (--variable_strategy=cpu, as in the books)',
+        'Devices: /cpu:0, /cpu:1; weights on /cpu:0 (--variable_strategy=cpu)',
         'Threads: intra-op 1, inter-op 2, input pipeline 2',
         'Batch: 128 examples per tower (sub-batches: 2), 256 examples per step, 2 times the batch of the recipe',
         'Epoch: 50000 examples, 195.3 steps',
@@ -65,13 +63,12 @@ def test_the_whole_plan(large, capsys):
 
 def test_parts_of_the_plan(data_dir, capsys):
     job = training.create_job(dataset.read(data_dir))
-    assert 'Speed' not in _plan(capsys, job) and 'Weights' not in _plan(capsys, job)
     gpus = _plan(capsys, training.create_job(job.dataset, devices=['/gpu:0', '/gpu:1']))
-    assert 'Speed' not in gpus
-    assert gpus['Weights'] == 'on /cpu:0 (--variable_strategy=cpu, as in the books)'
+    assert gpus['Devices'] == '/gpu:0, /gpu:1; weights on /cpu:0 (--variable_strategy=cpu)'
     assert gpus['Threads'].startswith('intra-op 2, inter-op ')
     first = training.create_job(job.dataset, devices=['/gpu:0'], variable_strategy='first_device')
-    assert _plan(capsys, first)['Weights'] == 'on /gpu:0 (--variable_strategy=first_device)'
+    told = '/gpu:0; weights on /gpu:0 (--variable_strategy=first_device)'
+    assert _plan(capsys, first)['Devices'] == told
     settings = RunSettings(intra_op_threads=4, inter_op_threads=2)
     chosen = _plan(capsys, training.create_job(job.dataset, settings=settings))['Threads']
     assert chosen == 'intra-op 4, inter-op 2, input pipeline 1'

@@ -48,7 +48,7 @@ def _build(data_dir, mode, num_servers, num_workers, index=0, hparams=CLASSIC, *
         for target, name, value in [
             (cifar10_distributed_train, 'FLAGS', mock.Mock(train_dir='')),
             (tf, 'Graph', tf.get_default_graph),
-            (session, 'session', mock.Mock(side_effect=_Built)),
+            (tf.train, 'MonitoredSession', mock.Mock(side_effect=_Built)),
             (module, 'worker_ops', lambda *args: made.append(worker_ops(*args)) or made[0]),
         ]:
             patches.enter_context(mock.patch.object(target, name, value))
