@@ -18,7 +18,7 @@ FLOORS = [
     {'mathematics'},
     {'evaluation'},
     {'hooks'},
-    {'eval_hook'},
+    {'eval_hook', 'tensorboard_hooks'},
     {'training'},
     {'tutorial', 'distributed', 'serving'},
     {'cli'},

@@ -104,10 +104,11 @@ def _define(field, default, appendix):
         define_number = flags.DEFINE_integer if is_int else flags.DEFINE_float
         bounds = {'lower_bound': metadata['low'], 'upper_bound': metadata['high']}
         define_number(name, default, description, **bounds)
+        largest = metadata['high'] if is_int else _LARGEST_FINITE
         flags.register_validator(
             name,  # NaN is not valid, either.
-            lambda value: value is None or value <= _LARGEST_FINITE or value == math.inf,
-            f'must be a number up to {_LARGEST_FINITE:g}, or inf for no limit',
+            lambda value: value is None or value <= largest or value == math.inf,
+            f'must be a number up to {largest:g}, or inf for no limit',
         )
 
 
