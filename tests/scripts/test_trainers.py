@@ -234,7 +234,10 @@ def test_train_resume_evaluate(tmp_path, data_dir):
     train_dir = tmp_path / 'train'
     args = [*args_of(data_dir, train_dir, 5), '--num_gpus=2', '--intra_op_threads=3']
     stdout = programs.succeed('cifar10_multi_gpu_train', *args)
-    assert '\nDevices: /cpu:0, /cpu:1\n' in stdout and '\nThreads: intra-op 3, ' in stdout
+    assert (
+        '\nDevices: /cpu:0, /cpu:1; weights on /cpu:0 ' in stdout
+        and '\nThreads: intra-op 3, ' in stdout
+    )
     assert 'Filling the shuffle queue with 120 images before training starts: 100%\n' in stdout
     assert 'precision' not in stdout
     lines = messages.log_lines(stdout)
