@@ -133,6 +133,12 @@ class HParams:
         0.8, 'Contrast factors are drawn from 1 - contrast to 1 + contrast', _FRACTION
     )
 
+    def __post_init__(self):
+        for name, field in HPARAMS.items():
+            value, choices = getattr(self, name), field.metadata['choices']
+            if choices and value not in choices:
+                raise ValueError(f'{name} is {value!r}, not one of {", ".join(choices)}')
+
     def has_effect(self, name):
         """Return True if the other hyperparameters let `name` have an effect."""
         only_with = HPARAMS[name].metadata['only_with']

@@ -162,7 +162,8 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
     under the same name, and an intact older checkpoint if the latest is damaged.
 
     Raises:
-      UserError: all checkpoints are damaged, or there was no checkpoint before the timeout.
+      UserError: all checkpoints are damaged, the directory of a checkpoint has been removed, or
+        there was no checkpoint before the timeout.
     """
     # Fingerprints of the newest and of the last read checkpoint; (path, time) of the last yielded
     found = seen = last = None
@@ -186,7 +187,9 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
                 yield ckpt
                 if not is_last:
                     end = 'or at the end of the run'
-                    if run_record.read(checkpoint_dir).last_step == math.inf:
+                    if timeout_secs is not None:
+                        end = f'or after {int(timeout_secs)} seconds without a new checkpoint'
+                    elif run_record.read(checkpoint_dir).last_step == math.inf:
                         end = f'until Ctrl-C: no {run_record.RECORD_FILE} names the last step'
                     seconds = max(0, round(due_time - time.monotonic()))
                     print(
@@ -196,6 +199,9 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
                 continue
             for note in ckpt.notes if ckpt else []:  # The evaluation prints those of the others.
                 print(note)
+        if last and not os.path.isdir(checkpoint_dir):
+            time.sleep(1)  # A fresh trainer moves and recreates the directory.
+            directories.check_exists(checkpoint_dir, 'it has been moved: put it back, start again')
         if has_ended and not directories.is_locked(checkpoint_dir):  # else the run is being resumed
             print(f'The run in {checkpoint_dir} has ended: its last checkpoint is evaluated')
             return

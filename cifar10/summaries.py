@@ -106,11 +106,8 @@ def training(images, losses, learning_rate, gradients):
             *_activation_summaries(),
         ]
         # Not the number of file names in their queue, which tf.train.string_input_producer adds.
-        summary_ops += [
-            summary
-            for summary in tf.get_collection(tf.GraphKeys.SUMMARIES)
-            if 'input_producer/' not in summary.op.name
-        ]
+        collected = tf.get_collection(tf.GraphKeys.SUMMARIES)
+        summary_ops += [summary for summary in collected if 'input_producer/' not in summary.name]
         for fill in tf.get_collection(input_lib.QUEUE_FILL):
             summary_ops.append(_scalar('/'.join(fill.op.name.split('/')[-2:]), fill))
         for gradient, variable in gradients:

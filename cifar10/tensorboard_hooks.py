@@ -114,9 +114,12 @@ class ProfilerHook(tf.train.SessionRunHook):
         self._run, self._writer, self._profile_step = run, writer, profile_step
 
     def after_create_session(self, session, coord):
-        """Record if the step is still ahead."""
+        """Print a line if the step is not in this session."""
         self._global_step = session.run(tf.train.get_global_step())
-        self._is_pending = self._global_step < self._profile_step
+        first, last, step = self._global_step + 1, self._run.record.last_step, self._profile_step
+        self._is_pending = first <= step <= last
+        if not self._is_pending:
+            print(f'No trace: step {step} is outside steps {first} to {last}')
 
     def before_run(self, run_context):
         """Request a trace if the step is next."""

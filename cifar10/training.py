@@ -181,7 +181,11 @@ def add_step_tensors(train_op, losses, gradients):
     """
     with tf.device('/cpu:0'), tf.name_scope('step/'):
         loss = tf.divide(tf.add_n(losses), float(len(losses)), name='loss')
-        with tf.variable_scope(tf.get_variable_scope(), custom_getter=_get_local_variable):
+
+        def get(getter, name, **kwargs):
+            return getter(name, **dict(kwargs, collections=[tf.GraphKeys.LOCAL_VARIABLES]))
+
+        with tf.variable_scope(tf.get_variable_scope(), custom_getter=get):
             # The decay is that of the books. With zero_debias, the average starts at the loss.
             averages = tf.train.ExponentialMovingAverage(0.9, zero_debias=True)
             update_average = averages.apply([loss])
@@ -195,10 +199,6 @@ def add_step_tensors(train_op, losses, gradients):
         # the gradients, so that only the result is copied from a GPU.
         with tf.device(values[0].device), tf.control_dependencies([train_op]):
             tf.global_norm(values, name='gradient_norm')
-
-
-def _get_local_variable(getter, name, **kwargs):
-    return getter(name, **dict(kwargs, collections=[tf.GraphKeys.LOCAL_VARIABLES]))
 
 
 def session_creator(job, run, saver):

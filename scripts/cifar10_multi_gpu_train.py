@@ -100,6 +100,11 @@ def session_hooks(job, run, step, saver, writer, stop_request):
         tf.train.StopAtStepHook(last_step=run_length.last_step),
         # Before the first step, fill the shuffle queue, and print the progress.
         hooks_lib.QueueFillHook(stop_request),
+    ]
+    if settings.deterministic:
+        # Skip the batches of the steps before the checkpoint.
+        found.append(hooks_lib.ReplayHook(step.queue, job.num_towers, stop_request))
+    found += [
         # Stop at a loss or gradient that is not finite, before it is printed or saved.
         hooks_lib.FiniteHook(run),
         # Print the log lines.
@@ -107,9 +112,6 @@ def session_hooks(job, run, step, saver, writer, stop_request):
         # Stop after Ctrl-C or another signal.
         hooks_lib.StopOnSignalHook(stop_request),
     ]
-    if settings.deterministic:
-        # Skip the batches of the steps before the checkpoint.
-        found.append(hooks_lib.ReplayHook(step.queue, job.num_towers, stop_request))
     if run:
         found += [
             # Save checkpoints, also of the initial weights.

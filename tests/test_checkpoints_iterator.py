@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import evaluation
 from cifar10.runs import run_record
 from cifar10.system import directories
+from tests.helpers import messages
 
 
 def _save_number(directory, step):
@@ -70,7 +71,7 @@ def test_each_checkpoint_is_found_once(tmp_path, clock, capsys):
     assert first == f'Waiting for a checkpoint in {tmp_path}'
     assert following == 3 * [
         f'Waiting for a new checkpoint in {tmp_path}: the next evaluation is in 10 seconds at the '
-        'earliest, until Ctrl-C: no run.json names the last step'
+        'earliest, or after 50 seconds without a new checkpoint'
     ]
     assert last == f'No new checkpoint in {tmp_path} for 50 seconds'
 
@@ -97,6 +98,16 @@ def test_the_line_after_an_evaluation_says_when_the_next_one_is(tmp_path, clock,
         f'Waiting for a new checkpoint in {tmp_path}: the next evaluation is in 280 seconds at the '
         'earliest, or at the end of the run'
     ]
+
+
+def test_a_directory_that_is_moved(tmp_path, clock):
+    run = tmp_path / 'run'
+    run.mkdir()
+    _saves(run, clock, {0: 10})
+    clock.sleep(0)
+    clock.due = {5: lambda: run.rename(tmp_path / 'aside')}
+    with messages.raises(f'^{run} does not exist: it has been moved'):
+        _found(run, clock, 1)
 
 
 def test_the_initial_weights_are_not_evaluated(tmp_path, clock, capsys):

@@ -1,6 +1,7 @@
 """Trace of one step."""
 
 import json
+import re
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -38,11 +39,19 @@ def test_a_step_of_two_towers(runs):
 
 @pytest.mark.parametrize('profile_step', [1, 7])
 def test_one_step_is_traced(tmp_path, data_dir, capsys, profile_step):
-    """A resumed run traces no second time. Step 7 follows the first start, step 1 is in it."""
+    """A resumed run traces no second time. Step 7 follows the first start, step 1 is in it.
+
+    The other start says that it has no trace.
+    """
     for max_steps in (5, 9):
         train(tmp_path, data_dir, max_steps, profile_step=profile_step)
     (path,) = tmp_path.glob('trace*')
     assert path.name == f'trace-{profile_step}.json'
     told = f'Traced step {profile_step}: open {path} with '
-    assert capsys.readouterr().out.count(told) == 1
+    stdout = capsys.readouterr().out
+    assert stdout.count(told) == 1
+    steps = {1: '6 to 9', 7: '1 to 5'}[profile_step]
+    assert re.findall('No trace: .*', stdout) == [
+        f'No trace: step {profile_step} is outside steps {steps}'
+    ]
     assert [step for step, _, _ in _tagged(tmp_path)] == [profile_step]

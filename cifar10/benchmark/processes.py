@@ -26,7 +26,7 @@ def call_in_new_process(function, *args):
     """Return function(*args), called in a new process with its own memory.
 
     Raises:
-      UserError: `function` raised it, or the process died.
+      UserError: `function` raised it.
     """
     spawn = multiprocessing.get_context('spawn')
     with futures.ProcessPoolExecutor(1, spawn) as pool, contextlib.ExitStack() as stack:
@@ -34,14 +34,7 @@ def call_in_new_process(function, *args):
             result = pool.submit(_call, function, args)
             (process,) = multiprocessing.active_children()
             _kill_at_end(process, stack)
-        try:
-            return result.result()
-        except futures.process.BrokenProcessPool:
-            raise UserError(
-                'The benchmark process has died',
-                'if memory is short, choose a smaller {batch_size}',
-                'batch_size',
-            )
+        return result.result()
 
 
 def _call(function, args):

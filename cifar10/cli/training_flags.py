@@ -170,11 +170,6 @@ def check():
     if FLAGS.init_checkpoint:
         data_flags.check_directories_differ('train_dir', 'init_checkpoint')
     hparams_from_flags(CLASSIC if FLAGS.fresh else run_record.read_hparams(FLAGS.train_dir))
-    if FLAGS.profile_step and FLAGS.profile_step > FLAGS.max_steps:
-        raise UserError(
-            f'--profile_step={FLAGS.profile_step} is after the last step, --max_steps={FLAGS.max_steps}',
-            'give an earlier step',
-        )
     if not FLAGS.deterministic:
         return
     if FLAGS.seed is None:

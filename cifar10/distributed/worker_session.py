@@ -183,9 +183,8 @@ class StartHook(tf.train.SessionRunHook):
 class EndHook(tf.train.SessionRunHook):
     """Hook that reports steps to the watchdog, and ends the process after the last checkpoint.
 
-    No later hook has its `end` called. The chief evaluates its last checkpoint after it has told
-    the others. A session with a lost peer, or with the thread of SyncReplicasOptimizer, does not
-    close.
+    No later hook has its `end` called: a session with a lost peer, or with the thread of
+    SyncReplicasOptimizer, does not close. The chief evaluates after the others are informed.
     """
 
     def __init__(self, worker, last_op, stop_request, eval_hook):

@@ -111,9 +111,8 @@ def _parse(content):
         value = content.get(name, field.default)
         if value is None and field.default == math.inf:
             value = math.inf
-        choices = field.metadata['choices']
         is_number = isinstance(value, (int, float)) and value >= 0
-        if not (value in choices if choices else is_number):
+        if not field.metadata['choices'] and not is_number:
             raise ValueError(f'{name} is {value!r}')
         hparams[name] = field.type(value)
     if content.get('last_step') is None:

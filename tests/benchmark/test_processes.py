@@ -21,15 +21,12 @@ class _CannotBePickled(Exception):
 
 
 def _fail(how):
-    if how == 'killed':
-        os.kill(os.getpid(), signal.SIGKILL)
     raise UserError('no such file') if how == 'mistake' else _CannotBePickled('no memory')
 
 
 @pytest.mark.parametrize(
     'how, line',
     [
-        ('killed', 'The benchmark process has died: '),
         ('mistake', 'no such file$'),
         ('error', 'The measurement failed: no memory$'),
     ],

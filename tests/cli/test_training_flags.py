@@ -73,12 +73,6 @@ def test_every_flag_of_a_hyperparameter_reaches_the_job(data_dir, name):
     assert training_job.job_from_flags().hparams == expected
 
 
-def test_a_trace_after_the_end():
-    _parse('--max_steps=6', '--profile_step=7')
-    with messages.raises('^--profile_step=7 is after the last step, '):
-        training_flags.check()
-
-
 def test_defaults_of_the_books():
     training_flags.define_num_gpus()
     training_flags.define_variable_strategy()
