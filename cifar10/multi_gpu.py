@@ -113,8 +113,7 @@ def average_gradients(tower_grads):
 
 def _average_gradient(grads_and_vars):
     """Return the mean of one variable's gradients, or None, and the variable."""
-    gradients = [gradient for gradient, _ in grads_and_vars]
-    variable = grads_and_vars[0][1]
+    gradients, variable = [gradient for gradient, _ in grads_and_vars], grads_and_vars[0][1]
     if any(other is not variable for _, other in grads_and_vars):
         names = ', '.join(v.op.name for _, v in grads_and_vars)
         raise ValueError(f'Towers disagree on a variable: {names}')

@@ -93,7 +93,7 @@ def create(learning_rate, hparams):
     )
 
 
-def _max_average_decay(run_length, hparams):
+def max_average_decay(run_length, hparams):
     """Return moving_average_decay, or the decay for moving_average_fraction.
 
     If moving_average_fraction is not 0, it is 1 - 1 / (moving_average_fraction * steps of the run).
@@ -104,12 +104,7 @@ def _max_average_decay(run_length, hparams):
     return max(0.0, 1 - 1 / (hparams.moving_average_fraction * num_steps(run_length, hparams)))
 
 
-def moving_averages(global_step, run_length, hparams):
-    """Return the tf.train.ExponentialMovingAverage of the variables; see `train_op`."""
-    return tf.train.ExponentialMovingAverage(_max_average_decay(run_length, hparams), global_step)
-
-
-def train_op(opt, gradients, global_step, run_length, hparams):
+def train_op(opt, gradients, global_step, run_length, hparams, num_sub_batches=1):
     """Return an op that applies the gradients, and updates the moving averages of all variables.
 
     The decay of the averages is min(d, (1 + step) / (10 + step)), as in
@@ -122,13 +117,14 @@ def train_op(opt, gradients, global_step, run_length, hparams):
       global_step: the variable with the number of updates.
       run_length: a RunLength.
       hparams: an HParams.
+      num_sub_batches: see model.inference.
 
     Returns:
       The train op.
     """
     with tf.name_scope('moving_averages/'):
         step = tf.cast(global_step, tf.float32) + 1
-        decay = tf.minimum(_max_average_decay(run_length, hparams), (1 + step) / (10 + step))
+        decay = tf.minimum(max_average_decay(run_length, hparams), (1 + step) / (10 + step))
         rate = 1 - decay
     # On a CPU, each variable and its average are updated as soon as the gradient is there. A GPU
     # runs one operation after the other, and Muon has fewer operations for all variables at once.
@@ -140,6 +136,11 @@ def train_op(opt, gradients, global_step, run_length, hparams):
     # The weight decay losses must read the weights before the update. No gradient needs the values
     # of these losses, so only this control dependency orders them.
     dependencies = tf.get_collection('losses')
+    # Only for speed: a core that applied the gradients of the fully connected layers, which come
+    # first, would begin its sub-batches late. So all updates wait for a gradient that needs all
+    # sub-batches, unless each sub-batch has a core of its own.
+    if num_sub_batches > machine.num_cores():
+        dependencies += [g for g, variable in gradients if variable.op.name == 'conv2/biases']
     updates = {}  # by the names of the variables
     for (name, device), group in groups.items():
         with tf.name_scope('update/'), tf.device(device), tf.control_dependencies(dependencies):

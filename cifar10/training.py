@@ -54,11 +54,9 @@ class Job(NamedTuple):
     @property
     def run_length(self):
         """The RunLength: max_steps or hparams.epochs, whichever ends first."""
-        batches_per_step = self.num_towers * self.batches_per_tower
+        batches = self.num_towers * self.batches_per_tower
         endless = RunLength(
-            self.hparams.batch_size * batches_per_step,
-            self.num_examples,
-            batches_per_step=batches_per_step,
+            self.hparams.batch_size * batches, self.num_examples, batches_per_step=batches
         )
         return endless._replace(
             last_step=min(self.settings.max_steps, optimizer.num_steps(endless, self.hparams))

@@ -105,8 +105,7 @@ def train(worker, run, first_step):
         train_op, gradients = worker_ops.train_op, worker_ops.gradients
         with tf.device(task.device):  # The average of the losses is not shared.
             training.add_step_tensors(train_op, losses, gradients)
-        first_images, _ = batches[0]
-        summary_op = summaries.training(first_images, losses, learning_rate, gradients)
+        summary_op = summaries.training(batches[0][0], losses, learning_rate, gradients)
         saver = tf.train.Saver(save_relative_paths=True)
         creator = worker_session.SessionCreator(worker, saver, run)
         writer = run and tf.summary.FileWriterCache.get(run.directory)

@@ -68,10 +68,11 @@ def train(job, run, hooks=()):
                 devices, batches, opt, job.dataset.num_classes, hparams, resources.num_sub_batches
             )
         gradients = multi_gpu.average_gradients(tower_grads)
-        train_op = optimizer.train_op(opt, gradients, global_step, run_length, hparams)
+        train_op = optimizer.train_op(
+            opt, gradients, global_step, run_length, hparams, resources.num_sub_batches
+        )
         training.add_step_tensors(train_op, losses, gradients)
-        first_images, _ = batches[0]
-        summary_op = summaries.training(first_images, losses, learning_rate, gradients)
+        summary_op = summaries.training(batches[0][0], losses, learning_rate, gradients)
         saver = tf.train.Saver(save_relative_paths=True)
         # The session restores or initializes the variables, and starts the queue runners.
         creator = training.session_creator(job, run, saver)

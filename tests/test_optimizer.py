@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import optimizer
+from cifar10 import model, optimizer
 from cifar10.config import BEST, CLASSIC, FAST, HPARAMS, RECIPES, RunLength
+from cifar10.system import machine
 
 RUN_LENGTH = RunLength(128, 50000)
 LINEAR = dataclasses.replace(CLASSIC, schedule='linear', initial_learning_rate=0.5, epochs=5.0)
@@ -219,6 +220,25 @@ def test_average_starts_from_restored_weights():
 def test_an_unknown_name_is_an_error(name, value):
     with pytest.raises(ValueError, match=f"^{name} is '{value}', not one of "):
         dataclasses.replace(FAST, **{name: value})
+
+
+@pytest.mark.parametrize('cores, are_deferred', [(2, True), (15, True), (16, False)])
+def test_updates_wait_until_all_sub_batches_have_begun(monkeypatch, cores, are_deferred):
+    """The update of local3 waits for conv2's gradient, unless each sub-batch has a core."""
+    monkeypatch.setattr(machine, 'num_cores', lambda: cores)
+    for hparams in (CLASSIC, FAST):
+        with tf.Graph().as_default() as graph:
+            model.inference(tf.zeros([1, 24, 24, 3]))
+            names = 'conv2/biases', 'local3/weights'
+            variables = [v for v in tf.trainable_variables() if v.op.name in names]
+            gradients = [tf.identity(variable) for variable in variables]
+            global_step = tf.train.get_or_create_global_step()
+            opt = optimizer.create(tf.constant(0.1), hparams)
+            pairs = list(zip(gradients, variables))
+            optimizer.train_op(opt, pairs, global_step, RunLength(128, 50000, 100), hparams, 16)
+            ops = [op for op in graph.get_operations() if op.name.startswith('update/local3')]
+            waiting = [op for op in ops if gradients[0].op in op.control_inputs]
+            assert ops and bool(waiting) == are_deferred, hparams.recipe
 
 
 def test_average_of_simultaneous_updates():

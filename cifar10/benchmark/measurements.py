@@ -98,18 +98,13 @@ def training_step(formulation, job, batches):
     global_step = tf.train.get_or_create_global_step()
     learning_rate = optimizer.learning_rate(global_step, job.run_length, job.hparams)
     opt = optimizer.create(learning_rate, job.hparams)
-    resources = job.resources
-    with multi_gpu.variables_on(resources.variable_device):
+    devices, parts = job.resources.devices, job.resources.num_sub_batches
+    with multi_gpu.variables_on(job.resources.variable_device):
         _, tower_grads = multi_gpu.tower_gradients(
-            resources.devices,
-            batches,
-            opt,
-            job.dataset.num_classes,
-            job.hparams,
-            resources.num_sub_batches,
+            devices, batches, opt, job.dataset.num_classes, job.hparams, parts
         )
     gradients = multi_gpu.average_gradients(tower_grads)
-    return optimizer.train_op(opt, gradients, global_step, job.run_length, job.hparams)
+    return optimizer.train_op(opt, gradients, global_step, job.run_length, job.hparams, parts)
 
 
 def step_metrics(formulation, job, steps):

@@ -26,11 +26,12 @@ def worker_ops(worker, opt, gradients):
       gradients: a list of (gradient, variable), averaged over the worker's towers.
     """
     strategy, job, global_step = worker.strategy, worker.job, tf.train.get_global_step()
+    max_decay = optimizer.max_average_decay(job.run_length, job.hparams)
     sync = tf.train.SyncReplicasOptimizer(
         opt,
         replicas_to_aggregate=strategy.num_aggregated,
         total_num_replicas=strategy.num_workers,
-        variable_averages=optimizer.moving_averages(global_step, job.run_length, job.hparams),
+        variable_averages=tf.train.ExponentialMovingAverage(max_decay, global_step),
         variables_to_average=tf.trainable_variables(),
     )
     train_op = sync.apply_gradients(gradients, global_step)

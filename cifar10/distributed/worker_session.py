@@ -50,10 +50,9 @@ class Worker(NamedTuple):
 
     def train_op(self, opt, gradients):
         """Return optimizer.train_op with the worker's run length and hyperparameters."""
-        global_step = tf.train.get_global_step()
-        return optimizer.train_op(
-            opt, gradients, global_step, self.job.run_length, self.job.hparams
-        )
+        job, step = self.job, tf.train.get_global_step()
+        parts = job.resources.num_sub_batches
+        return optimizer.train_op(opt, gradients, step, job.run_length, job.hparams, parts)
 
 
 class WorkerOps(NamedTuple):
