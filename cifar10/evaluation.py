@@ -186,16 +186,7 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
                 last, due_time = used, now + min_interval_secs
                 yield ckpt
                 if not is_last:
-                    end = 'or at the end of the run'
-                    if timeout_secs is not None:
-                        end = f'or after {int(timeout_secs)} seconds without a new checkpoint'
-                    elif run_record.read(checkpoint_dir).last_step == math.inf:
-                        end = f'until Ctrl-C: no {run_record.RECORD_FILE} names the last step'
-                    seconds = max(0, round(due_time - time.monotonic()))
-                    print(
-                        f'Waiting for a new checkpoint in {checkpoint_dir}: the next evaluation is '
-                        f'in {seconds} seconds at the earliest, {end}'
-                    )
+                    _print_wait(checkpoint_dir, due_time, timeout_secs)
                 continue
             for note in ckpt.notes if ckpt else []:  # The evaluation prints those of the others.
                 print(note)
@@ -220,6 +211,20 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
 def _is_trained(fingerprint):
     """Return True for the fingerprint of a checkpoint that is not of step 0."""
     return any(not path.endswith(f'{checkpoint.PREFIX}-0') for path, _ in fingerprint)
+
+
+def _print_wait(checkpoint_dir, due_time, timeout_secs):
+    """Print when the next evaluation comes."""
+    end = 'or at the end of the run'
+    if timeout_secs is not None:
+        end = f'or after {int(timeout_secs)} seconds without a new checkpoint'
+    elif run_record.read(checkpoint_dir).last_step == math.inf:
+        end = f'until Ctrl-C: no {run_record.RECORD_FILE} names the last step'
+    seconds = max(0, round(due_time - time.monotonic()))
+    print(
+        f'Waiting for a new checkpoint in {checkpoint_dir}: the next evaluation is in {seconds} '
+        f'seconds at the earliest, {end}'
+    )
 
 
 def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):

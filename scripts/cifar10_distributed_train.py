@@ -167,8 +167,8 @@ def work(cluster, task):
     def has_ended():
         return not FLAGS.fresh and checkpoint.has_ended(FLAGS.train_dir, job.run_length.last_step)
 
-    if has_ended():
-        training.is_complete(job, FLAGS.train_dir, checkpoint.newest_step(FLAGS.train_dir))
+    saved_step = 0 if FLAGS.fresh else checkpoint.newest_step(FLAGS.train_dir)
+    if training.is_complete(job, FLAGS.train_dir, saved_step):
         return
     target = server.start(cluster, task, job.session_config)
     watchdog = server.Watchdog(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cifar10 import training
+from cifar10.config import FAST
 from cifar10.runs import checkpoint
 from tests.helpers import pages
 
@@ -50,7 +51,9 @@ def test_print_every_ten_steps(run_program, num_towers):
     assert [int(step) for step, _, _ in printed] == [10, 20]
     for step, loss, rate in printed:
         assert abs(float(loss) - float(logged[step])) < 0.0051
-        assert float(rate) > 0
+        epoch = (int(step) - 0.5) * 8 * num_towers / 300  # in the middle of the step's examples
+        expected = FAST.initial_learning_rate * epoch / FAST.warmup_epochs
+        assert abs(float(rate) - expected) < 0.000051
 
 
 def _precisions(lines):

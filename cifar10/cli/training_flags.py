@@ -104,11 +104,13 @@ def _define(field, default, appendix):
         define_number = flags.DEFINE_integer if is_int else flags.DEFINE_float
         bounds = {'lower_bound': metadata['low'], 'upper_bound': metadata['high']}
         define_number(name, default, description, **bounds)
-        largest = metadata['high'] if is_int else _LARGEST_FINITE
+        high = metadata['high']
+        largest = _LARGEST_FINITE if high == math.inf else high
+        no_limit = ', or inf for no limit' if high == math.inf else ''
         flags.register_validator(
             name,  # NaN is not valid, either.
-            lambda value: value is None or value <= largest or value == math.inf,
-            f'must be a number up to {largest:g}, or inf for no limit',
+            lambda value: value is None or value <= largest or value == high,
+            f'must be a number up to {largest:g}{no_limit}',
         )
 
 

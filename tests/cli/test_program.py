@@ -23,7 +23,7 @@ from tests.helpers import programs
 # command line, exit status, line
 MISTAKES = [
     ('cifar10_train --batch_size=many', 2, 'flag --batch_size=many: .*; --help lists the flags'),
-    ('cifar10_train --contrast=nan', 2, 'flag --contrast=nan: must be a number up to .*'),
+    ('cifar10_train --contrast=nan', 2, 'flag --contrast=nan: must be a number up to 1; .*'),
     ('cifar10_eval --flagfile={data}/cifar-10-batches-bin/test_batch.bin', 2, "'utf-8' codec .*"),
     # arguments
     ('cifar10_train --max_steps 2 3', 2, "the arguments must be flags only, not '3'; --help .*"),
