@@ -1,12 +1,17 @@
 """Formulations of layers that are faster on a CPU: sub-batches, normalization."""
 
-from typing import NamedTuple, Sequence
+import contextlib
+import contextvars
+import functools
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10.config import CLASSIC
 from cifar10.system import machine
+
+_number = contextvars.ContextVar('number', default=1)  # of sub-batches
+_is_portable = contextvars.ContextVar('is_portable', default=False)
+_BUILT = 'numbers_of_sub_batches'  # collection
 
 
 def is_on_gpu(x):
@@ -16,78 +21,130 @@ def is_on_gpu(x):
     return bool(tf.config.experimental.list_physical_devices('GPU'))
 
 
-class SubBatches(NamedTuple):
-    """Batch in parts, which a CPU computes in parallel: threads then wait less for each other."""
+def compute_dtype(images, hparams):
+    """Return the type of the factors of products: hparams.compute_dtype, as machine.compute_dtype.
 
-    parts: Sequence[tf.Tensor]
-    num_images: tf.Tensor  # in all parts, without the padding; int32 scalar or int
-    whole: tf.Tensor  # [num_images, ...]
-
-    def apply(self, layer, name):
-        """Return the SubBatches with layer(part, name of the operation) for each part.
-
-        `whole` becomes the operation `name`, so that a program can read the result of each layer.
-        TensorFlow does not compute it unless it is used. A batch in one part is not divided: then
-        the layer itself has the name.
-        """
-        if len(self.parts) == 1:
-            whole = layer(self.whole, name)
-            return SubBatches([whole], self.num_images, whole)
-        with tf.name_scope(name) as scope:
-            parts = [layer(part, f'sub_batch_{i}') for i, part in enumerate(self.parts)]
-            whole = self._without_padding(tf.concat(parts, 0, name='joined'))
-            return SubBatches(parts, self.num_images, tf.identity(whole, scope))
-
-    def flatten(self):
-        """Return the SubBatches of vectors, [num_images, values]."""
-        num_values = self.whole.shape[1:].num_elements()
-        return self.apply(lambda x, name: tf.reshape(x, [-1, num_values], name), 'flat')
-
-    def matmul(self, weights, dtype):
-        """Return the product of the batch, [num_images, rows], and weights, [rows, columns].
-
-        The factors are converted to `dtype`, the result back to the type of the weights. It is a
-        sum of products with some of the rows, which a CPU computes in parallel. There is one for
-        every four parts, because each has a result of the whole size.
-        """
-
-        def product(x, some_rows):
-            factors = tf.cast(x, dtype), tf.cast(some_rows, dtype)
-            return tf.cast(tf.matmul(*factors), weights.dtype)
-
-        if len(self.parts) == 1:
-            return product(self.whole, weights)
-        number = max(1, len(self.parts) // 4)
-        rows = int(weights.shape[0])
-        sizes = [(rows + i) // number for i in range(number)]
-        columns = zip(*[tf.split(tf.cast(part, dtype), sizes, 1) for part in self.parts])
-        products = [
-            product(tf.concat(parts, 0), some_rows)
-            for parts, some_rows in zip(columns, tf.split(weights, sizes))
-        ]
-        return self._without_padding(tf.add_n(products))
-
-    def _without_padding(self, whole):
-        return whole if isinstance(self.num_images, int) else whole[: self.num_images]
+    float32 means the dtype of the images, a tensor on the device of the network.
+    """
+    dtype = machine.compute_dtype(hparams.compute_dtype, is_on_gpu(images))
+    return images.dtype if dtype == tf.float32 else dtype
 
 
-def divide(images, number):
-    """Return a batch as SubBatches of `number` parts, whose sizes differ by at most 1.
+@contextlib.contextmanager
+def _set(variable, value):
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def sub_batches(number):
+    """Return a context in which networks compute `number` parts of a batch in parallel."""
+    return _set(_number, number)
+
+
+def portable():
+    """Return a context in which networks have the tutorial's operations, for any machine."""
+    return _set(_is_portable, True)
+
+
+def num_sub_batches(graph):
+    """Return the number of sub-batches in the networks of a graph, 1 without `per_image`."""
+    return max(graph.get_collection(_BUILT), default=1)
+
+
+def per_image(layers):
+    """Mark a function from images to layers as one that computes each image on its own.
+
+    In `sub_batches`, the function is called once per sub-batch: threads then wait less for each
+    other. The result is joined under the name of the function's last operation. The collection
+    ACTIVATIONS gets only the layers of the first sub-batch.
+
+    Args:
+      layers: a function of images, [batch, ...], and other arguments, that returns a tensor.
+
+    Raises:
+      ValueError: the function creates something that would count once per sub-batch.
+    """
+
+    @functools.wraps(layers)
+    def call(images, *args, **kwargs):
+        number, before = _number.get(), _counts()
+        tf.add_to_collection(_BUILT, number)
+        if number == 1:
+            result = layers(images, *args, **kwargs)
+        else:
+            parts = _divide(images, number)
+            result = _join(
+                [_build(layers, i, part, args, kwargs) for i, part in enumerate(parts)], images
+            )
+        for name, count in _counts().items():
+            if count > before[name]:
+                raise ValueError(
+                    f'{layers.__name__} is marked with per_image, but adds to the {name}, which would count once '
+                    'per part of the batch: do that outside of the function, or remove the mark'
+                )
+        return result
+
+    return call
+
+
+def _build(layers, index, part, args, kwargs):
+    """Build the layers of a sub-batch in a name scope of its own, with shared variables."""
+    activations = tf.get_collection_ref(tf.GraphKeys.ACTIVATIONS)
+    before = len(activations)
+    with tf.name_scope(f'sub_batch_{index}'), tf.variable_scope(
+        tf.get_variable_scope(), reuse=index > 0 or None, auxiliary_name_scope=False
+    ):
+        result = layers(part, *args, **kwargs)
+    if index > 0:
+        del activations[before:]
+    return result
+
+
+def _join(parts, images):
+    """Return the results of all sub-batches in one tensor, without the padding of `images`."""
+    name = parts[0].op.name.split('/')[-1]
+    if images.shape.as_list()[0]:
+        return tf.concat(parts, 0, name)
+    return tf.identity(tf.concat(parts, 0)[: tf.shape(images)[0]], name)
+
+
+def _counts():
+    """Return the number of elements of everything that no sub-batch may add to."""
+    keys = 'losses', tf.GraphKeys.REGULARIZATION_LOSSES, tf.GraphKeys.UPDATE_OPS
+    counts = {f'collection {key!r}': len(tf.get_collection(key)) for key in keys}
+    not_trainable = len(tf.global_variables()) - len(tf.trainable_variables())
+    return dict(counts, **{'variables that are not trainable': not_trainable})
+
+
+def _divide(images, number):
+    """Return `number` parts of a batch, whose sizes differ by at most 1.
 
     A batch of unknown size is padded, because no part may be empty; see pad_batch.
     """
-    num_images = images.shape.as_list()[0]
-    if number is None:
-        number = machine.num_sub_batches(['/cpu:0'], num_images or CLASSIC.batch_size)
     if number == 1:
-        return SubBatches([images], num_images, images)
+        return [images]
     with tf.name_scope('sub_batches'):
-        padded = pad_batch(images, number) if num_images is None else images
+        num_images = images.shape.as_list()[0]
+        padded = images if num_images else pad_batch(images, number)
         total = num_images or tf.shape(padded)[0]
-        sizes = [(total + i) // number for i in range(number)]
-        return SubBatches(
-            tf.split(padded, sizes, num=number), num_images or tf.shape(images)[0], images
-        )
+        return tf.split(padded, [(total + i) // number for i in range(number)], num=number)
+
+
+def matmul(x, weights, dtype):
+    """Return the product of [batch, rows] and [rows, columns].
+
+    The factors are converted to `dtype`, the result back to the type of the weights. In
+    `sub_batches`, it is a sum of products with some of the rows, which a CPU computes in parallel.
+    There is one for every four sub-batches, because each has a result of the whole size.
+    """
+    number, rows = max(1, _number.get() // 4), int(weights.shape[0])
+    sizes = [(rows + i) // number for i in range(number)]
+    factors = zip(tf.split(x, sizes, 1), tf.split(weights, sizes)) if number > 1 else [(x, weights)]
+    products = [tf.matmul(tf.cast(a, dtype), tf.cast(b, dtype)) for a, b in factors]
+    return tf.add_n([tf.cast(product, weights.dtype) for product in products])
 
 
 def pad_batch(images, num_images):
@@ -112,8 +169,9 @@ def pad_batch(images, num_images):
 def lrn(x, depth_radius, bias, alpha, beta, name):
     """Return tf.nn.lrn of the same arguments.
 
-    The CPU kernels of tf.nn.lrn would take a quarter of a training step. These are square roots and
-    products with a band matrix, which would be less exact on a GPU.
+    The CPU kernels of tf.nn.lrn would take a quarter of a training step. On a CPU, unless in
+    `portable`, these are square roots and products with a band matrix. They would be less exact on
+    a GPU.
 
     Args:
       x: float tensor [n, height, width, channels].
@@ -129,6 +187,8 @@ def lrn(x, depth_radius, bias, alpha, beta, name):
     Raises:
       ValueError: `beta` is another number.
     """
+    if _is_portable.get() or is_on_gpu(x):
+        return tf.nn.lrn(x, depth_radius, bias, alpha, beta, name)
     if beta != 0.75:
         raise ValueError(f'beta must be 0.75, not {beta}')
     channels = int(x.shape[3])

@@ -87,7 +87,9 @@ class EvalHook(tf.train.SessionRunHook):
         """Evaluate a Checkpoint; print and write the precision."""
         start = time.monotonic()
         if self._evaluator is None:
-            self._evaluator = evaluation.Evaluator(self._split, self._device)
+            self._evaluator = evaluation.Evaluator(
+                self._split, self._device, network_name=self._run.record.network
+            )
         result = self._evaluator.evaluate(ckpt)
         self._evaluated = ckpt.step
         seconds = time.monotonic() - start

@@ -1,7 +1,6 @@
 """Evaluation of checkpoints: every example exactly once."""
 
 import contextlib
-import dataclasses
 import datetime
 import math
 import os
@@ -10,8 +9,7 @@ import time
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import cpu_kernels, distortions, input as input_lib, model
-from cifar10.config import CLASSIC
+from cifar10 import cpu_kernels, distortions, input as input_lib, network
 from cifar10.data import verification
 from cifar10.errors import UserError
 from cifar10.report import event_files, text_report
@@ -23,21 +21,28 @@ _POLL_SECS = 2
 
 
 class Evaluator:
-    """Evaluation graph, built once for all checkpoints."""
+    """Evaluation graph, built once for all checkpoints of a network.
 
-    def __init__(self, split, device='/cpu:0', num_examples=None):
-        """Build the graph.
+    Attributes:
+      graph: the tf.Graph of the last evaluation, or None.
+    """
+
+    graph = _network = None
+
+    def __init__(self, split, device='/cpu:0', num_examples=None, network_name=None):
+        """Verify the data.
 
         Args:
           split: the Split to evaluate, e.g. the test split of a Dataset.
           device: the device of the network.
           num_examples: evaluate only the first `num_examples`; None evaluates all.
+          network_name: see network.of_run.
 
         Raises:
           UserError: a file is missing or malformed, or there are fewer examples than num_examples.
         """
         num_present = verification.verify(split)
-        self._split = split
+        self._split, self._device, self._network_name = split, device, network_name
         self._num_examples = num_examples or num_present
         if self._num_examples > num_present:
             raise UserError(
@@ -45,9 +50,14 @@ class Evaluator:
                 'leave it out to evaluate all',
                 'num_examples',
             )
-        resources = machine.resources([device], input_lib.BATCH_SIZE)
-        self._config = machine.session_config([device], resources.threads)
-        self.graph = tf.Graph()
+
+    def _build(self, chosen):
+        """Build the graph with a Network, unless it is there."""
+        number = machine.num_sub_batches([self._device], input_lib.BATCH_SIZE)
+        chosen = chosen._replace(num_sub_batches=number)
+        if chosen == self._network:
+            return
+        self._network, self.graph, split = chosen, tf.Graph(), self._split
         with self.graph.as_default():
             labels, images = input_lib.undistorted_records(split, num_epochs=1)
             labels = input_lib.check_labels(labels, split.num_classes)
@@ -55,27 +65,22 @@ class Evaluator:
             # which takes 1 to 2 s.
             padded = cpu_kernels.pad_batch(images, input_lib.BATCH_SIZE)
             padded.set_shape([input_lib.BATCH_SIZE, *images.shape[1:]])
-            with tf.device(device):
-                # With weight decay 1, the collection 'losses' has each l2_loss(weights). `evaluate`
-                # multiplies them by the weight decay of the run.
+            with tf.device(self._device):
                 with tf.name_scope('crop'):
                     crops = distortions.crop(padded)
-                hparams = dataclasses.replace(CLASSIC, fc_weight_decay=1.0)
-                logits = model.inference(
-                    crops, split.num_classes, hparams, resources.num_sub_batches
-                )
-                log_probabilities = tf.nn.log_softmax(logits)
+                log_probabilities = tf.nn.log_softmax(chosen.inference(crops))
             self._batch = labels, images, log_probabilities
-            self._l2_losses = {
-                'losses/' + part.op.name: part for part in tf.get_collection('losses')
-            }
-            self._variables = {variable.op.name: variable for variable in tf.trainable_variables()}
+            self._losses = {'losses/' + part.op.name: part for part in tf.get_collection('losses')}
+            self._variables = network.variables()
+        number = cpu_kernels.num_sub_batches(self.graph)
+        resources = machine.resources([self._device], number)
+        self._config = machine.session_config([self._device], resources.threads)
 
     def evaluate(self, ckpt):
         """Evaluate the moving averages in a checkpoint.
 
         A checkpoint without moving averages is evaluated with its weights. The notes about the
-        checkpoint are printed. The losses use the weight decay in the run's record.
+        checkpoint are printed. The network, and its weight decay, are those of the run's record.
 
         Args:
           ckpt: a Checkpoint.
@@ -90,18 +95,17 @@ class Evaluator:
         verification.verify(self._split)  # a file may have changed since the last evaluation
         train_dir = os.path.dirname(ckpt.path)
         run_record.check_classes(train_dir, self._split.class_names)
-        decay = run_record.read_hparams(train_dir).fc_weight_decay
-        suffix, notes = checkpoint.variable_suffix(ckpt)
-        for note in [*ckpt.notes, *notes]:
+        self._build(network.of_run(train_dir, self._network_name, self._split.num_classes))
+        for note in [*ckpt.notes, *checkpoint.averages_notes(ckpt)]:
             print(note)
-        variables = {name + suffix: variable for name, variable in self._variables.items()}
+        variables = checkpoint.sources(ckpt, self._variables)
         checkpoint.check_fits(ckpt, variables)
         with tf.Session(graph=self.graph, config=self._config) as session:
             for name, variable in variables.items():
                 variable.load(ckpt.values[name], session)
             metrics, mistakes = self._evaluate_examples(session)
-            l2_losses = session.run(self._l2_losses)
-        losses = {tag: decay * float(value) for tag, value in l2_losses.items()}
+            losses = session.run(self._losses)
+        losses = {tag: float(value) for tag, value in losses.items()}
         losses[event_files.CROSS_ENTROPY] = float(metrics.cross_entropies.mean())
         losses[event_files.TOTAL_LOSS] = sum(losses.values())
         names = list(self._split.class_names or map(str, range(metrics.num_classes)))
@@ -252,12 +256,16 @@ def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
     files.check_writable(os.path.join(eval_dir, 'events.out.tfevents'))
     if not figures.is_available():
         print('No figures without matplotlib: pip install matplotlib')
-    with evaluator.graph.as_default():  # TensorFlow 2 refuses a FileWriter outside of a graph.
-        summary_writer = tf.summary.FileWriter(eval_dir, evaluator.graph)
+    written = None
+    with tf.Graph().as_default():  # TensorFlow 2 refuses a FileWriter outside of a graph.
+        summary_writer = tf.summary.FileWriter(eval_dir)
     try:
         event_files.write(summary_writer, [event_files.custom_scalars_summary()], 0)
         for ckpt in checkpoints:
             result = evaluator.evaluate(ckpt)
+            if evaluator.graph is not written:
+                written = evaluator.graph
+                summary_writer.add_graph(written)
             print(format_result(result, top_k))
             shown = event_files.evaluation_summary(result, top_k)
             event_files.write(summary_writer, [shown], result.step)

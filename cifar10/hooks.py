@@ -94,15 +94,17 @@ class ReplayHook(tf.train.SessionRunHook):
     it does not save the state of an input.
     """
 
-    def __init__(self, queue, batches_per_step, stop_request):
+    def __init__(self, queue, train_op, batches_per_step, stop_request):
         """Make the hook.
 
         Args:
           queue: the prefetch queue.
+          train_op: the operation of a step.
           batches_per_step: the number of batches to skip per step.
           stop_request: a signals.StopRequest; its signal ends the replay.
         """
         self._queue, self._batches_per_step = queue, batches_per_step
+        self._train_op = train_op
         self._stop_request = stop_request
 
     def begin(self):
@@ -111,8 +113,20 @@ class ReplayHook(tf.train.SessionRunHook):
             self._skip = tf.group(*self._queue.dequeue())
 
     def after_create_session(self, session, coord):
-        """Skip the batches, until a signal or an error of the input; print the progress."""
+        """Skip the batches, until a signal or an error of the input; print the progress.
+
+        Raises:
+          UserError: steps have been made, and the training draws random numbers, such as dropout.
+        """
         steps, next_print = int(session.run(tf.train.get_global_step())), time.monotonic()
+        needed = tf.graph_util.extract_sub_graph(session.graph_def, [self._train_op.name])
+        random_ops = [node.name for node in needed.node if 'seed' in node.attr]
+        if steps and random_ops:
+            raise UserError(
+                f'The run cannot continue bit for bit: no checkpoint has the state of {random_ops[0]}',
+                'leave out {deterministic}, or train without a stop',
+                'deterministic',
+            )
         for step in range(steps):
             if time.monotonic() >= next_print:
                 print(f'Replaying the input of {steps} steps: {100 * step // steps}%')

@@ -1,19 +1,14 @@
-"""Network and loss.
+"""Network and loss, to be read beside the book, and to be changed.
 
 Two convolutional layers with pooling and local response normalization, two fully connected layers,
-and a linear layer for the logits: 1,068,298 parameters for images of 24 x 24.
+and a linear layer for the logits: 1,068,298 parameters for images of 24 x 24. The module that
+builds the chosen network is network.py; docs/exercises.md changes this one.
 """
-
-import functools
 
 import tensorflow.compat.v1 as tf
 
 from cifar10 import cpu_kernels
 from cifar10.config import CLASSIC, NUM_CLASSES
-from cifar10.system import machine
-
-CONV1_FILTERS = 64
-CONV2_FILTERS = 64
 
 
 def _weights_and_biases(shape, dtype, stddev, bias):
@@ -27,39 +22,6 @@ def _weights_and_biases(shape, dtype, stddev, bias):
         return weights, tf.get_variable('biases', shape[-1:], dtype, tf.constant_initializer(bias))
 
 
-def _conv_layer(batch, name, num_filters, bias, dtype):
-    """Add a convolutional layer.
-
-    Args:
-      batch: the input, a cpu_kernels.SubBatches: `parts`, which a CPU computes in parallel, and
-        `whole`. Its `apply` adds a layer to each part.
-      name: the name of the layer.
-      num_filters: the number of output channels.
-      bias: the initial biases.
-      dtype: the type of the products.
-
-    Returns:
-      The activations and the sums of products, both SubBatches; the function from sums and a name
-      to activations.
-    """
-    with tf.variable_scope(name) as scope:
-        in_dtype = batch.whole.dtype
-        shape = [5, 5, int(batch.whole.shape[3]), num_filters]
-        weights, biases = _weights_and_biases(shape, in_dtype, 5e-2, bias)
-
-        def activate(sums, name):
-            return tf.nn.relu(tf.nn.bias_add(tf.cast(sums, in_dtype), biases), name=name)
-
-        def convolve(x, name):
-            # One cast per part, so that the gradients of the parts are added in float32.
-            return conv2d(tf.cast(x, dtype), tf.cast(weights, dtype), name)
-
-        sums = batch.apply(convolve, 'Conv2D')
-        activations = sums.apply(activate, scope.name)
-    tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, activations.whole)
-    return activations, sums, activate
-
-
 def conv2d(x, weights, name=None):
     """Return the convolution of [n, height, width, in] with [5, 5, in, out], of the same size."""
     return tf.nn.conv2d(x, weights, [1, 1, 1, 1], 'SAME', name=name)
@@ -70,30 +32,45 @@ def max_pool(x, name=None):
     return tf.nn.max_pool(x, [1, 3, 3, 1], [1, 2, 2, 1], 'SAME', name=name)
 
 
-def local_response_normalization(x, name, lrn=tf.nn.lrn):
+def local_response_normalization(x, name):
     """Divide each value by (1 + alpha * sum of the squares of 9 channels)^0.75, see tf.nn.lrn."""
-    return lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75, name=name)
+    return cpu_kernels.lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75, name=name)
 
 
-def _fully_connected_layer(batch, name, size, weight_decay, dtype):
-    """Add a fully connected layer to a cpu_kernels.SubBatches; return one in a single part.
-
-    The products have the type `dtype`; their sums get that of the variables.
-    """
+def _conv_layer(x, name, num_filters, bias, dtype):
+    """Add a convolutional layer whose products have the type `dtype`; return its activations."""
     with tf.variable_scope(name) as scope:
-        shape = [int(batch.whole.shape[1]), size]
-        weights, biases = _weights_and_biases(shape, batch.whole.dtype, 0.04, 0.1)
+        shape = [5, 5, int(x.shape[3]), num_filters]
+        weights, biases = _weights_and_biases(shape, x.dtype, 5e-2, bias)
+        sums = tf.cast(conv2d(tf.cast(x, dtype), tf.cast(weights, dtype)), x.dtype)
+        activations = tf.nn.relu(tf.nn.bias_add(sums, biases), name=scope.name)
+    tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, activations)
+    return activations
+
+
+def _fully_connected_layer(x, name, size, weight_decay, dtype):
+    """Add a fully connected layer whose products have the type `dtype`; return its activations."""
+    with tf.variable_scope(name) as scope:
+        weights, biases = _weights_and_biases([int(x.shape[1]), size], x.dtype, 0.04, 0.1)
         if weight_decay:
             decay = tf.multiply(tf.nn.l2_loss(weights), weight_decay, name='weight_loss')
             tf.add_to_collection('losses', decay)
-        x = tf.nn.relu(batch.matmul(weights, dtype) + biases, name=scope.name)
-    tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, x)
-    return cpu_kernels.divide(x, 1)
+        activations = tf.nn.relu(cpu_kernels.matmul(x, weights, dtype) + biases, name=scope.name)
+    tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, activations)
+    return activations
 
 
-def inference(
-    images, num_classes=NUM_CLASSES, hparams=CLASSIC, num_sub_batches=None, is_tuned=True
-):
+@cpu_kernels.per_image  # A CPU may compute parts of the batch in parallel.
+def _convolutional_layers(images, dtype):
+    conv1 = _conv_layer(images, 'conv1', 64, 0.0, dtype)
+    pool1 = max_pool(conv1, 'pool1')
+    norm1 = local_response_normalization(pool1, 'norm1')
+    conv2 = _conv_layer(norm1, 'conv2', 64, 0.1, dtype)
+    norm2 = local_response_normalization(conv2, 'norm2')
+    return max_pool(norm2, 'pool2')
+
+
+def inference(images, num_classes=NUM_CLASSES, hparams=CLASSIC, *, is_training=False):
     """Build the network.
 
     The layers have the tutorial's names: conv1/conv1, pool1, norm1, conv2/conv2, norm2, pool2,
@@ -106,34 +83,17 @@ def inference(
       hparams: an HParams. Each fully connected hidden layer adds fc_weight_decay * l2_loss(weights)
         to the collection 'losses'. The hidden layers multiply numbers of compute_dtype; variables
         and everything else keep the dtype of the images.
-      num_sub_batches: the number of parts of the batch that a CPU computes in parallel, at most the
-        batch size; None: as many as this machine needs. A GPU does not divide a batch.
-      is_tuned: False for the tutorial's operations on the whole batch, also on a CPU.
+      is_training: True in a trainer. This network is the same; dropout, for example, would not be.
 
     Returns:
       Logits, [batch, num_classes], without softmax.
     """
     images = tf.identity(images, name='images')  # on the device of the network
-    on_gpu = cpu_kernels.is_on_gpu(images)
-    on_cpu = is_tuned and not on_gpu
-    lrn = cpu_kernels.lrn if on_cpu else tf.nn.lrn
-    normalize = functools.partial(local_response_normalization, lrn=lrn)
-    dtype = machine.compute_dtype(hparams.compute_dtype, on_gpu)
-    dtype = images.dtype if dtype == tf.float32 else dtype
-
-    batch = cpu_kernels.divide(images, num_sub_batches if on_cpu else 1)
-    conv1, sums, activate = _conv_layer(batch, 'conv1', CONV1_FILTERS, 0.0, dtype)
-    if len(batch.parts) == 1 or dtype == images.dtype:
-        pool1 = conv1.apply(max_pool, 'pool1')
-    else:  # Bias and ReLU are monotonic, so pooling before them gives the same result.
-        pool1 = sums.apply(lambda x, name: activate(max_pool(x), name), 'pool1')
-    norm1 = pool1.apply(normalize, 'norm1')
-    conv2, _, _ = _conv_layer(norm1, 'conv2', CONV2_FILTERS, 0.1, dtype)
-    norm2 = conv2.apply(normalize, 'norm2')
-    pool2 = norm2.apply(max_pool, 'pool2')
-    flat = pool2.flatten()
+    dtype = cpu_kernels.compute_dtype(images, hparams)
+    pool2 = _convolutional_layers(images, dtype)
+    flat = tf.reshape(pool2, [-1, pool2.shape[1:].num_elements()])
     local3 = _fully_connected_layer(flat, 'local3', 384, hparams.fc_weight_decay, dtype)
-    local4 = _fully_connected_layer(local3, 'local4', 192, hparams.fc_weight_decay, dtype).whole
+    local4 = _fully_connected_layer(local3, 'local4', 192, hparams.fc_weight_decay, dtype)
     with tf.variable_scope('softmax_linear') as scope:
         weights, biases = _weights_and_biases([192, num_classes], local4.dtype, 1 / 192, 0.0)
         logits = tf.add(tf.matmul(local4, weights), biases, name=scope.name)

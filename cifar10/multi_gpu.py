@@ -2,8 +2,7 @@
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import model
-from cifar10.config import CLASSIC, NUM_CLASSES
+from cifar10.network import Network
 
 TOWER_NAME = 'tower'
 
@@ -34,6 +33,8 @@ def _read_once():
     def get(getter, name, **kwargs):
         if name not in values:
             variable = getter(name, **kwargs)
+            if not variable.trainable:  # A statistic is assigned, and read by the network itself.
+                return variable
             # The scope groups the read with its variable in TensorBoard.
             with tf.name_scope(variable.op.name + '/'):
                 values[name] = variable.value()
@@ -42,51 +43,48 @@ def _read_once():
     return get
 
 
-def tower_loss(
-    scope, images, labels, num_classes=NUM_CLASSES, hparams=CLASSIC, num_sub_batches=None
-):
+def tower_loss(scope, images, labels, network=Network()):
     """Return the total loss of one tower.
 
     Args:
       scope: the tower's name scope, like 'tower_0/'.
       images: float32 [batch, 24, 24, 3].
       labels: int32 [batch].
-      num_classes: see model.inference.
-      hparams: an HParams.
-      num_sub_batches: see model.inference.
+      network: a Network.
 
     Returns:
       A float32 scalar.
     """
-    logits = model.inference(images, num_classes, hparams, num_sub_batches)
-    return model.loss(logits, labels, scope, hparams)
+    logits = network.inference(images, is_training=True)
+    return network.loss(logits, labels, scope)
 
 
-def tower_gradients(
-    devices, batches, opt, num_classes=NUM_CLASSES, hparams=CLASSIC, num_sub_batches=None
-):
+def tower_gradients(devices, batches, opt, network=Network()):
     """Build one tower per batch; all towers share one set of variables.
+
+    Statistics, such as those of batch normalization, are updated by the first tower only.
 
     Args:
       devices: one device name per tower.
       batches: one (images, labels) per tower.
       opt: a tf.train.Optimizer.
-      num_classes: see model.inference.
-      hparams: an HParams.
-      num_sub_batches: see model.inference.
+      network: a Network.
 
     Returns:
       losses: a list with each tower's loss.
       tower_grads: a list with each tower's list of (gradient, variable).
     """
     losses, tower_grads = [], []
+    update_ops = tf.get_collection_ref(tf.GraphKeys.UPDATE_OPS)
     for i, (device, (images, labels)) in enumerate(zip(devices, batches)):
         # A single tower has no scope: its layers have the book's names.
         name = f'{TOWER_NAME}_{i}' if len(devices) > 1 else None
         with tf.device(device), tf.name_scope(name) as scope, tf.variable_scope(
             tf.get_variable_scope(), reuse=i > 0, custom_getter=_read_once()
         ):
-            losses.append(tower_loss(scope, images, labels, num_classes, hparams, num_sub_batches))
+            before = len(update_ops)
+            losses.append(tower_loss(scope, images, labels, network))
+            del update_ops[before if i else len(update_ops) :]
             tower_grads.append(opt.compute_gradients(losses[-1], tf.trainable_variables()))
     return losses, tower_grads
 

@@ -9,6 +9,7 @@ large gradients. Here, each block of 64 columns is orthogonalized separately.
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+from cifar10 import network
 from cifar10.system import machine
 
 # Jordan et al. use 5. On held-out images 3 are as good (docs/recipes.md), and faster.
@@ -176,6 +177,7 @@ class Muon(tf.train.MomentumOptimizer):
 
 
 def _is_hidden(variable):
-    """Return True for the weights of a hidden layer."""
-    name = variable.op.name
-    return name.endswith('/weights') and not name.startswith('softmax_linear/')
+    """Return True for the weights of a hidden layer: all matrices and kernels but the last one."""
+    matrices = [other for other in tf.trainable_variables() if len(other.shape) > 1]
+    last = tf.get_collection(network.OUTPUT_WEIGHTS) or matrices[-1:]
+    return len(variable.shape) > 1 and variable.op.name not in [other.op.name for other in last]

@@ -4,6 +4,7 @@ import math
 
 import tensorflow.compat.v1 as tf
 
+from cifar10 import network
 from cifar10.config import RECIPES
 from cifar10.system import machine
 
@@ -104,8 +105,11 @@ def max_average_decay(run_length, hparams):
     return max(0.0, 1 - 1 / (hparams.moving_average_fraction * num_steps(run_length, hparams)))
 
 
-def train_op(opt, gradients, global_step, run_length, hparams, num_sub_batches=1):
-    """Return an op that applies the gradients, and updates the moving averages of all variables.
+def train_op(opt, gradients, global_step, run_length, hparams):
+    """Return an op that applies the gradients, and then updates the network's moving averages.
+
+    It also runs the collection UPDATE_OPS, which has updates of statistics. All floating variables
+    of the network have averages, statistics too: averaged weights need averaged statistics.
 
     The decay of the averages is min(d, (1 + step) / (10 + step)), as in
     tf.train.ExponentialMovingAverage. Here, step is the global step after the update, and d is
@@ -117,7 +121,6 @@ def train_op(opt, gradients, global_step, run_length, hparams, num_sub_batches=1
       global_step: the variable with the number of updates.
       run_length: a RunLength.
       hparams: an HParams.
-      num_sub_batches: see model.inference.
 
     Returns:
       The train op.
@@ -135,22 +138,19 @@ def train_op(opt, gradients, global_step, run_length, hparams, num_sub_batches=1
         groups.setdefault((name, variable.device), []).append((gradient, variable))
     # The weight decay losses must read the weights before the update. No gradient needs the values
     # of these losses, so only this control dependency orders them.
-    dependencies = tf.get_collection('losses')
-    # Only for speed: a core that applied the gradients of the fully connected layers, which come
-    # first, would begin its sub-batches late. So all updates wait for a gradient that needs all
-    # sub-batches, unless each sub-batch has a core of its own.
-    if num_sub_batches > machine.num_cores():
-        dependencies += [g for g, variable in gradients if variable.op.name == 'conv2/biases']
+    losses, statistics = map(tf.get_collection, ('losses', tf.GraphKeys.UPDATE_OPS))
     updates = {}  # by the names of the variables
     for (name, device), group in groups.items():
-        with tf.name_scope('update/'), tf.device(device), tf.control_dependencies(dependencies):
+        with tf.name_scope('update/'), tf.device(device), tf.control_dependencies(losses):
             update = opt.apply_gradients(group, name=name)
         updates.update({variable.op.name: [update] for _, variable in group})
     averages = [
-        _update_average(variable, rate, updates.get(variable.op.name, []))
-        for variable in tf.trainable_variables()
+        _update_average(variable, rate, updates.get(name, statistics))
+        for name, variable in network.variables().items()
+        if variable.dtype.is_floating
     ]
-    with tf.name_scope('update/'), tf.control_dependencies(sum(updates.values(), averages)):
+    done = sum(updates.values(), averages + statistics)
+    with tf.name_scope('update/'), tf.control_dependencies(done):
         return global_step.assign_add(1, name='global_step', read_value=False)
 
 

@@ -4,11 +4,13 @@ tf.raw_ops keep the tag. tf.summary would add the name scope and, if the name ex
 """
 
 import math
+import os
 import re
 
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as input_lib
+from cifar10.config import DEPTH
 from cifar10.multi_gpu import TOWER_NAME
 from cifar10.report import event_files
 
@@ -51,7 +53,8 @@ def _activation_summaries():
     """
     layers = {}
     for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS):
-        name = activations.op.name.split('/')[-1]
+        name = re.sub('^sub_batch_0/', '', _strip_tower_name(activations.op.name))
+        name = re.sub(r'^(.+)/\1$', r'\1', name)  # the book's conv1/conv1
         layers.setdefault(name, activations[:_NUM_SUMMARIZED_IMAGES])
     for layer, activations in layers.items():
         yield _histogram(layer + '/activations', activations)
@@ -110,13 +113,13 @@ def training(images, losses, learning_rate, gradients):
         summary_ops += [summary for summary in collected if 'input_producer/' not in summary.name]
         for fill in tf.get_collection(input_lib.QUEUE_FILL):
             summary_ops.append(_scalar('/'.join(fill.op.name.split('/')[-2:]), fill))
+        kernels = [v.op.name for _, v in gradients if v.shape.as_list()[2:-1] == [DEPTH]]
         for gradient, variable in gradients:
             # The update can be between two reads: only one of them could be finite.
             name, values = variable.op.name, variable.read_value()
             summary_ops += [_histogram(name, values), _histogram(name + '/gradients', gradient)]
-            if name == 'conv1/weights':
+            if name in kernels[:1]:
                 grid = filter_grid(values)[tf.newaxis]
-                summary_ops.append(
-                    tf.raw_ops.ImageSummary(tag='conv1/filters', tensor=grid, max_images=1)
-                )
+                tag = os.path.dirname(name) + '/filters'
+                summary_ops.append(tf.raw_ops.ImageSummary(tag=tag, tensor=grid, max_images=1))
         return tf.summary.merge(summary_ops)

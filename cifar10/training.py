@@ -1,20 +1,16 @@
 """Job of a run, tensors of a training step, start of the session."""
 
+import os
 from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import __version__, optimizer
-from cifar10.config import (
-    CLASSIC,
-    NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
-    HParams,
-    RunLength,
-    RunSettings,
-)
+from cifar10 import __version__, cpu_kernels, networks, optimizer
+from cifar10.config import CLASSIC, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, RunLength, RunSettings
 from cifar10.data import verification
 from cifar10.data.dataset import Dataset
 from cifar10.input import InputSettings, Shard
+from cifar10.network import Network
 from cifar10.report import event_files
 from cifar10.runs.run_record import RunRecord
 from cifar10.system import machine
@@ -27,13 +23,18 @@ class Job(NamedTuple):
     """Training that a user asks for, and the resources of this machine for it."""
 
     dataset: Dataset
-    hparams: HParams
+    network: Network
     settings: RunSettings
     resources: machine.Resources
     # In a cluster, each worker has a shard of the examples. A step uses the batches of several
     # workers, or several batches of one worker.
     shard: Shard = Shard()
     batches_per_tower: int = 1  # batches per step for each tower of this process
+
+    @property
+    def hparams(self):
+        """The HParams."""
+        return self.network.hparams
 
     @property
     def num_examples(self):
@@ -84,6 +85,7 @@ def create_job(
     devices=('/cpu:0',),
     settings=RunSettings(),
     variable_strategy='cpu',
+    network_name=networks.DEFAULT,
     **cluster_fields,
 ):
     """Return a Job.
@@ -94,13 +96,20 @@ def create_job(
       devices: one device name per tower.
       settings: a RunSettings; threads that it does not set depend on the cores.
       variable_strategy: one of config.VARIABLE_STRATEGIES.
+      network_name: see networks.load.
       cluster_fields: fields of the Job that depend on the cluster.
     """
     threads = Threads(settings.intra_op_threads, settings.inter_op_threads)
     if settings.deterministic:  # The order of sums varies if threads share an operation.
         threads = threads._replace(intra_op=1, prefetch=1)
-    resources = machine.resources(devices, hparams.batch_size, variable_strategy, threads)
-    return Job(dataset, hparams, settings, resources, **cluster_fields)
+    wanted = machine.num_sub_batches(devices, hparams.batch_size, threads.inter_op)
+    if os.path.isfile(network_name):
+        network_name = os.path.abspath(network_name)
+    chosen = Network(network_name, dataset.num_classes, hparams, wanted)
+    graph = chosen.graph(hparams.batch_size, devices[0], is_training=True)
+    chosen = chosen._replace(num_sub_batches=cpu_kernels.num_sub_batches(graph))
+    resources = machine.resources(devices, chosen.num_sub_batches, variable_strategy, threads)
+    return Job(dataset, chosen, settings, resources, **cluster_fields)
 
 
 def record(job, dataset_name=None, mode=None):
@@ -130,7 +139,9 @@ def record(job, dataset_name=None, mode=None):
         tensorflow=tf.__version__,
         processor=machine.cpu_name(),
         onednn=machine.onednn_setting(),
-        num_sub_batches=job.resources.num_sub_batches,
+        num_sub_batches=job.network.num_sub_batches,
+        network=job.network.name,
+        network_checksum=job.network.checksum,
     )
 
 

@@ -17,6 +17,7 @@ CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
     sys.path.insert(0, CHECKOUT)
 
+from cifar10 import networks
 from cifar10.cli import data_flags, program, training_flags
 
 # isort: split
@@ -26,6 +27,7 @@ from absl import flags
 def define_flags():
     """Define the flags."""
     data_flags.define(default_dataset='synthetic')
+    data_flags.define_network(networks.DEFAULT)
     training_flags.define_hparam('batch_size')
     training_flags.define_hparam('compute_dtype')
     training_flags.define_num_gpus()
@@ -71,6 +73,7 @@ def job_from_flags(subcommand):
         ),
         settings=training_flags.settings_from_flags(),
         devices=training_job.find_devices(FLAGS.num_gpus),
+        network_name=FLAGS.network,
     )
 
 

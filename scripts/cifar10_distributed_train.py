@@ -98,9 +98,7 @@ def train(worker, run, first_step):
         learning_rate = optimizer.learning_rate(global_step, job.run_length, hparams)
         opt = optimizer.create(learning_rate, hparams)
         with mode.variable_scope(worker):
-            losses, tower_grads = multi_gpu.tower_gradients(
-                devices, batches, opt, job.dataset.num_classes, hparams, resources.num_sub_batches
-            )
+            losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt, job.network)
         worker_ops = mode.worker_ops(worker, opt, multi_gpu.average_gradients(tower_grads))
         train_op, gradients = worker_ops.train_op, worker_ops.gradients
         with tf.device(task.device):  # The average of the losses is not shared.
@@ -135,7 +133,9 @@ def evaluate():
     while checkpoint.fingerprint(FLAGS.train_dir) == first and time.monotonic() < deadline:
         time.sleep(server.POLL_SECS)
     data_flags.check_dataset_of_run(FLAGS.train_dir, 'another --train_dir')
-    evaluator = evaluation.Evaluator(data_flags.dataset_from_flags().test)
+    evaluator = evaluation.Evaluator(
+        data_flags.dataset_from_flags().test, network_name=FLAGS.network
+    )
     checkpoints = evaluation.checkpoints_iterator(FLAGS.train_dir)
     evaluation.evaluate_checkpoints(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
 

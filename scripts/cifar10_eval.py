@@ -102,7 +102,7 @@ def evaluator():
     split = found.test if FLAGS.eval_data == 'test' else found.train
     data_flags.check_top_k(split.num_classes)
     (device,) = training_job.find_devices(1) if FLAGS.use_gpu else ['/cpu:0']
-    return evaluation.Evaluator(split, device, FLAGS.num_examples)
+    return evaluation.Evaluator(split, device, FLAGS.num_examples, FLAGS.network)
 
 
 def checkpoints():

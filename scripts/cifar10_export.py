@@ -48,7 +48,7 @@ def main():
     """Export the checkpoint that the flags choose."""
     if FLAGS.tflite_file:
         files.check_writable(FLAGS.tflite_file)
-    network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
+    network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint, FLAGS.network)
     for note in network.notes:
         print(note)
     with signals.RaiseOnSignal():

@@ -64,13 +64,9 @@ def train(job, run, hooks=()):
         learning_rate = optimizer.learning_rate(global_step, run_length, hparams)
         opt = optimizer.create(learning_rate, hparams)
         with multi_gpu.variables_on(resources.variable_device):
-            losses, tower_grads = multi_gpu.tower_gradients(
-                devices, batches, opt, job.dataset.num_classes, hparams, resources.num_sub_batches
-            )
+            losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt, job.network)
         gradients = multi_gpu.average_gradients(tower_grads)
-        train_op = optimizer.train_op(
-            opt, gradients, global_step, run_length, hparams, resources.num_sub_batches
-        )
+        train_op = optimizer.train_op(opt, gradients, global_step, run_length, hparams)
         training.add_step_tensors(train_op, losses, gradients)
         summary_op = summaries.training(batches[0][0], losses, learning_rate, gradients)
         saver = tf.train.Saver(save_relative_paths=True)
@@ -104,7 +100,9 @@ def session_hooks(job, run, step, saver, writer, stop_request):
     ]
     if settings.deterministic:
         # Skip the batches of the steps before the checkpoint.
-        found.append(hooks_lib.ReplayHook(step.queue, job.num_towers, stop_request))
+        found.append(
+            hooks_lib.ReplayHook(step.queue, step.train_op, job.num_towers, stop_request)
+        )
     found += [
         # Stop at a loss or gradient that is not finite, before it is printed or saved.
         hooks_lib.FiniteHook(run),

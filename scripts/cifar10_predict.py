@@ -74,7 +74,7 @@ def predictor(num_images):
     """Return the predictor that the flags choose, and the class names."""
     if FLAGS.saved_model_dir:
         return prediction.saved_model_predictor(FLAGS.saved_model_dir)
-    network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint)
+    network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint, FLAGS.network)
     for note in network.notes:
         errors.warn(note)  # stdout has predictions only.
     return prediction.checkpoint_predictor(network, num_images), network.class_names

@@ -2,36 +2,17 @@
 
 import statistics
 import time
-from typing import NamedTuple, Sequence, Tuple
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as input_lib, multi_gpu, optimizer
+from cifar10 import cpu_kernels, input as input_lib, multi_gpu, optimizer
 from cifar10.benchmark import reference
-from cifar10.config import NUM_CLASSES
-from cifar10.model import CONV1_FILTERS, CONV2_FILTERS
+from cifar10.config import DEPTH, IMAGE_SIZE
 from cifar10.system import machine
 
 OURS, BASELINE = 'ours', 'reference'  # formulations
-
-
-class Operation(NamedTuple):
-    """Convolution or matrix product of a layer."""
-
-    name: str
-    shapes: Sequence[Tuple[int, ...]]  # of the input, without the images, and of the weights
-    gradients: Sequence[str]  # names; '' for a gradient that the program does not compute
-
-
-_BOTH = ['input', 'weights']
-OPERATIONS = [
-    Operation('conv1', [(24, 24, 3), (5, 5, 3, CONV1_FILTERS)], ['', 'weights']),
-    Operation('conv2', [(12, 12, CONV1_FILTERS), (5, 5, CONV1_FILTERS, CONV2_FILTERS)], _BOTH),
-    Operation('local3', [(6 * 6 * CONV2_FILTERS,), (6 * 6 * CONV2_FILTERS, 384)], _BOTH),
-    Operation('local4', [(384,), (384, 192)], _BOTH),
-    Operation('softmax_linear', [(192,), (192, NUM_CLASSES)], _BOTH),
-]
 
 
 class StepCounts(NamedTuple):
@@ -98,13 +79,10 @@ def training_step(formulation, job, batches):
     global_step = tf.train.get_or_create_global_step()
     learning_rate = optimizer.learning_rate(global_step, job.run_length, job.hparams)
     opt = optimizer.create(learning_rate, job.hparams)
-    devices, parts = job.resources.devices, job.resources.num_sub_batches
     with multi_gpu.variables_on(job.resources.variable_device):
-        _, tower_grads = multi_gpu.tower_gradients(
-            devices, batches, opt, job.dataset.num_classes, job.hparams, parts
-        )
+        _, tower_grads = multi_gpu.tower_gradients(job.resources.devices, batches, opt, job.network)
     gradients = multi_gpu.average_gradients(tower_grads)
-    return optimizer.train_op(opt, gradients, global_step, job.run_length, job.hparams, parts)
+    return optimizer.train_op(opt, gradients, global_step, job.run_length, job.hparams)
 
 
 def step_metrics(formulation, job, steps):
@@ -115,7 +93,7 @@ def step_metrics(formulation, job, steps):
     with tf.Graph().as_default(), tf.device('/cpu:0'):
         batches = []
         for device in job.resources.devices:
-            images = rng.standard_normal([size, 24, 24, 3], np.float32)
+            images = rng.standard_normal([size, IMAGE_SIZE, IMAGE_SIZE, DEPTH], np.float32)
             labels = rng.integers(0, job.dataset.num_classes, size).astype(np.int32)
             with tf.device(device):
                 batches.append([tf.Variable(x, trainable=False) for x in (images, labels)])
@@ -130,19 +108,42 @@ def step_metrics(formulation, job, steps):
     }
 
 
-def step_flops(batch_size):
-    """Return the floating-point operations of a tower's matrix products and convolutions in a step.
+def step_flops(network, batch_size):
+    """Return the floating-point operations of the products and convolutions of a step of a tower.
 
     A product of [m, k] and [k, n] takes 2 m k n operations. A convolution is a product with one row
-    per position of each example. Each layer has one product forward, and one per gradient. Products
-    with the padding count, although kernels may skip them.
+    per position of each example, and so are its gradients. Products with the padding count,
+    although kernels may skip them.
+
+    Args:
+      network: a Network.
+      batch_size: examples per tower.
     """
-    flops = 0
-    for operation in OPERATIONS:
-        (*positions, _), weights = operation.shapes
-        num_products = 1 + sum(map(bool, operation.gradients))
-        flops += 2 * batch_size * num_products * int(np.prod([*positions, *weights]))
-    return flops
+    size = [batch_size, IMAGE_SIZE, IMAGE_SIZE, DEPTH]
+    with tf.Graph().as_default() as graph, cpu_kernels.portable():
+        whole = network._replace(num_sub_batches=1)
+        logits = whole.inference(tf.placeholder(tf.float32, size), is_training=True)
+        gradients = tf.gradients(logits, tf.trainable_variables())
+        needed = [tensor.op.name for tensor in [logits, *gradients] if tensor is not None]
+        nodes = tf.graph_util.extract_sub_graph(graph.as_graph_def(), needed).node
+    return sum(_flops(graph.get_operation_by_name(node.name)) for node in nodes)
+
+
+def _flops(op):
+    """Return the floating-point operations of a product or convolution, else 0."""
+    shapes = [tensor.shape for tensor in [*op.inputs, *op.outputs]]
+    if op.type == 'MatMul':
+        rows = shapes[0][0 if op.get_attr('transpose_a') else 1]
+        return 2 * int(rows) * shapes[2].num_elements()
+    if not op.type.startswith('Conv2D'):
+        return 0
+    # Tensors with positions (small side), and the kernel, of the convolution or its gradients
+    positions, kernel = {
+        'Conv2D': (shapes[-1], shapes[1]),
+        'Conv2DBackpropInput': (shapes[2], shapes[1]),
+        'Conv2DBackpropFilter': (shapes[2], shapes[-1]),
+    }[op.type]
+    return 2 * positions[:3].num_elements() * kernel.num_elements()
 
 
 def matmul_flops_per_sec(device, size=4096, num_repeats=5):

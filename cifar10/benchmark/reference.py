@@ -6,7 +6,7 @@ normalization is tf.nn.lrn. A tf.group runs the update and the moving averages, 
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import input as input_lib, model
+from cifar10 import cpu_kernels, input as input_lib, model
 from cifar10.config import NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, RunLength
 from cifar10.data import dataset, verification
 from cifar10.tutorial import train as tutorial_train
@@ -77,8 +77,8 @@ def training_step(job, batches):
     for i, (device, (images, labels)) in enumerate(zip(devices, batches)):
         with tf.device(device), tf.name_scope(f'tower_{i}') as scope, tf.variable_scope(
             tf.get_variable_scope(), reuse=i > 0
-        ):
-            logits = model.inference(images, job.dataset.num_classes, is_tuned=False)
+        ), cpu_kernels.portable():
+            logits = model.inference(images, job.dataset.num_classes)
             tower_grads.append(sgd.compute_gradients(model.loss(logits, labels, scope)))
     gradients = _stack_and_average(tower_grads) if len(devices) > 1 else tower_grads[0]
     update = sgd.apply_gradients(gradients, global_step=global_step)

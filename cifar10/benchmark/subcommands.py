@@ -85,7 +85,7 @@ def measure_train(_, settings):
 def _with_utilization(metrics, job):
     """Add the GFLOP/s, and their ratio to a matrix product measured in the same round."""
     devices = job.resources.devices
-    flops = measurements.step_flops(job.hparams.batch_size) * len(devices)
+    flops = measurements.step_flops(job.network, job.hparams.batch_size) * len(devices)
     rate = flops / metrics['ms per step'] / 1e6
     # CPU devices share the same cores.
     num_units = len(set(devices)) if machine.is_gpu(devices[0]) else 1

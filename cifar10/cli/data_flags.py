@@ -4,6 +4,7 @@ import os
 
 from absl import flags
 
+from cifar10 import networks
 from cifar10.data import catalog, dataset
 from cifar10.errors import UserError, show
 from cifar10.runs import run_record
@@ -221,8 +222,20 @@ def existing_dataset():
     return dataset.read(directory)
 
 
+def define_network(default):
+    """Define --network; the default of the trainers is `networks.DEFAULT`, else None."""
+    _define_path(
+        'network',
+        default,
+        f'Network: {", ".join(networks.names())}, or the path of a .py file with a function inference.'
+        + ('' if default else ' Default: that of the run, unless it is a file.'),
+        networks.check,
+    )
+
+
 def define_checkpoint():
-    """Define --checkpoint_dir and --checkpoint."""
+    """Define --checkpoint_dir, --checkpoint and --network."""
+    define_network(None)
     define_directory(
         'checkpoint_dir',
         '/tmp/cifar10_train',

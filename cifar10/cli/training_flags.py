@@ -6,6 +6,7 @@ from typing import Optional
 
 from absl import flags
 
+from cifar10 import networks
 from cifar10.cli import data_flags
 from cifar10.config import CLASSIC, HPARAMS, RECIPES, VARIABLE_STRATEGIES, RunSettings
 from cifar10.errors import UserError
@@ -37,6 +38,7 @@ def define_towers():
 def define():
     """Define the flags that all trainers have."""
     data_flags.define()
+    data_flags.define_network(networks.DEFAULT)
     data_flags.define_directory(
         'train_dir',
         '/tmp/cifar10_train',

@@ -8,11 +8,10 @@ import dataclasses
 import math
 
 from absl import flags
-import tensorflow.compat.v1 as tf
 
-from cifar10 import multi_gpu, optimizer, training
+from cifar10 import multi_gpu, network, optimizer, training
 from cifar10.cli import data_flags, program, training_flags
-from cifar10.config import CLASSIC, DEPTH, HPARAMS, IMAGE_SIZE, RECIPES
+from cifar10.config import CLASSIC, HPARAMS, RECIPES
 from cifar10.data import dataset, verification
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, run, run_record
@@ -57,6 +56,7 @@ def job_from_flags(num_devices=1, variable_strategy=None, **cluster_fields):
         devices,
         training_flags.settings_from_flags(),
         variable_strategy or ('first_device' if machine.is_gpu(devices[0]) else 'cpu'),
+        FLAGS.network,
         **cluster_fields,
     )
 
@@ -114,12 +114,10 @@ def start_run(job, mode=None, cluster_line=None):
 
 def _initial_weights(job):
     """Return the InitialWeights of --init_checkpoint."""
-    from cifar10 import model
     from cifar10.runs import initial_weights
 
-    with tf.Graph().as_default():
-        model.inference(tf.zeros([1, IMAGE_SIZE, IMAGE_SIZE, DEPTH]), job.dataset.num_classes)
-        return initial_weights.read(FLAGS.init_checkpoint, tf.trainable_variables())
+    variables = network.variables(job.network.graph(is_training=True)).values()
+    return initial_weights.read(FLAGS.init_checkpoint, variables)
 
 
 def _use_initial_weights(opened):
@@ -159,7 +157,7 @@ def _plan_lines(job, first_step, is_single_process):
         f'Data: {job.num_examples} examples of {dataset.format_class_names(job.dataset.class_names)} in {job.dataset.directory}',
         f'Devices: {", ".join(devices)}{weights}',
         f'Threads: intra-op {threads.intra_op}, inter-op {threads.inter_op}, input pipeline {threads.prefetch}',
-        f'Batch: {hparams.batch_size} examples per tower (sub-batches: {job.resources.num_sub_batches}), '
+        f'Batch: {hparams.batch_size} examples per tower (sub-batches: {job.network.num_sub_batches}), '
         f'{run_length.examples_per_step} examples per step, {optimizer.batch_factor(run_length, hparams):g} times the batch of the recipe',
         f'Epoch: {run_length.examples_per_epoch} examples, {run_length.examples_per_epoch / run_length.examples_per_step:.1f} steps',
         'Recipe: ' + _recipe(hparams),

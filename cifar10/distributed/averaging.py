@@ -9,6 +9,7 @@ import time
 
 import tensorflow.compat.v1 as tf
 
+from cifar10 import network
 from cifar10.distributed import allreduce, server, synchronous
 from cifar10.distributed.worker_session import WorkerOps
 
@@ -21,7 +22,7 @@ def worker_ops(worker, opt, gradients):
     train_op = worker.train_op(opt, gradients)
     own_variables = [
         step,
-        *tf.trainable_variables(),
+        *network.variables().values(),
         *tf.global_variables('.*/ExponentialMovingAverage'),
     ]
     with tf.device(server.device_setter(worker.cluster, worker.task)):

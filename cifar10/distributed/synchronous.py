@@ -1,16 +1,17 @@
 """Mode sync: one update from the average of the workers' gradients, by SyncReplicasOptimizer."""
 
-import contextlib
-
 import tensorflow.compat.v1 as tf
 
-from cifar10 import optimizer
+from cifar10 import multi_gpu, network, optimizer
 from cifar10.distributed.worker_session import WorkerOps
 
 
 def variable_scope(unused_worker):
-    """Return a context manager without effect: the device setter places the variables."""
-    return contextlib.nullcontext()
+    """Return a context manager that places the variables on the CPUs of the servers.
+
+    tf.train.replica_device_setter would add the GPU of the tower to the server.
+    """
+    return multi_gpu.variables_on('/cpu:0')
 
 
 def worker_ops(worker, opt, gradients):
@@ -32,9 +33,13 @@ def worker_ops(worker, opt, gradients):
         replicas_to_aggregate=strategy.num_aggregated,
         total_num_replicas=strategy.num_workers,
         variable_averages=tf.train.ExponentialMovingAverage(max_decay, global_step),
-        variables_to_average=tf.trainable_variables(),
+        variables_to_average=[v for v in network.variables().values() if v.dtype.is_floating],
     )
     train_op = sync.apply_gradients(gradients, global_step)
+    if worker.task.is_chief:
+        # The statistics are those of the chief. They are no control dependencies of
+        # apply_gradients: its thread would inherit these, and take batches.
+        train_op = tf.group(train_op, *tf.get_collection(tf.GraphKeys.UPDATE_OPS))
     return WorkerOps(train_op, gradients, **hooks_and_last_op(worker, sync))
 
 

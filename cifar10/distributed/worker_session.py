@@ -51,8 +51,7 @@ class Worker(NamedTuple):
     def train_op(self, opt, gradients):
         """Return optimizer.train_op with the worker's run length and hyperparameters."""
         job, step = self.job, tf.train.get_global_step()
-        parts = job.resources.num_sub_batches
-        return optimizer.train_op(opt, gradients, step, job.run_length, job.hparams, parts)
+        return optimizer.train_op(opt, gradients, step, job.run_length, job.hparams)
 
 
 class WorkerOps(NamedTuple):
@@ -157,6 +156,7 @@ def _configuration(worker):
     job = worker.job
     return dict(
         dataclasses.asdict(job.hparams),
+        network=job.network.checksum,
         num_gpus=job.num_towers,
         max_steps=job.settings.max_steps,
         seed=job.settings.seed,

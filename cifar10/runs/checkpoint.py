@@ -237,14 +237,25 @@ def read_choice(directory, choice):
         )
 
 
-def variable_suffix(ckpt):
-    """Return the suffix of the variable names to load from a Checkpoint, and notes for the user.
-
-    Without moving averages, the suffix is '', and there is a note.
-    """
+def averages_notes(ckpt):
+    """Return a note for the user, in a list, if a Checkpoint has no moving averages."""
     if any(name.endswith(AVERAGE_SUFFIX) for name in ckpt.values):
-        return AVERAGE_SUFFIX, []
-    return '', [f'{ckpt.path} has no moving averages: using the weights']
+        return []
+    return [f'{ckpt.path} has no moving averages: using the weights']
+
+
+def sources(ckpt, variables):
+    """Return a dict from names in a Checkpoint to variables: moving averages, or else values.
+
+    Args:
+      ckpt: a Checkpoint.
+      variables: dict from names to variables.
+    """
+    averages = {name: name + AVERAGE_SUFFIX for name in variables}
+    return {
+        averages[name] if averages[name] in ckpt.values else name: variable
+        for name, variable in variables.items()
+    }
 
 
 def misfit(ckpt, variables):
@@ -252,8 +263,8 @@ def misfit(ckpt, variables):
 
     Args:
       ckpt: a Checkpoint.
-      variables: dict from names in the checkpoint to variables, or to tf.TensorSpecs. Each needs a
-        value of its dtype and shape.
+      variables: dict from names in the checkpoint to variables. Each needs a value of its dtype and
+        shape.
     """
     for name, variable in sorted(variables.items()):
         value = ckpt.values.get(name)
@@ -268,5 +279,5 @@ def check_fits(ckpt, variables):
     """Raise UserError if a checkpoint of the user's choice does not fit, see `misfit`."""
     cause = misfit(ckpt, variables)
     if cause:
-        remedy = 'give {checkpoint} or {checkpoint_dir} of a run of this network'
-        raise UserError(cause, remedy, 'checkpoint', 'checkpoint_dir')
+        remedy = 'give the {network} of its run, or another {checkpoint} or {checkpoint_dir}'
+        raise UserError(cause, remedy, 'network', 'checkpoint', 'checkpoint_dir')

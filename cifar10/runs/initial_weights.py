@@ -56,5 +56,5 @@ def read(path, variables):
             new_variables.append(variable.op.name)
     if not names:
         raise UserError(f'No value in {ckpt.path} fits the network', remedy, 'init_checkpoint')
-    _, notes = checkpoint.variable_suffix(ckpt)
+    notes = checkpoint.averages_notes(ckpt)
     return InitialWeights(ckpt.path, names, new_variables, [*ckpt.notes, *notes])

@@ -64,8 +64,10 @@ class Run:
         variables = {variable.op.name: variable for variable in tf.global_variables()}
         cause = checkpoint.misfit(resumed, variables)
         if cause:
-            remedy = 'give the directory of a run of this network and optimizer, or set {fresh} to train a new run'
-            raise UserError(cause, remedy, 'fresh')
+            recorded = run_record.read(self.directory)
+            used = f' ({recorded.network})' if recorded.network else ''
+            remedy = f'give the {{network}} of this run{used}, another {{train_dir}}, or set {{fresh}} to train a new run'
+            raise UserError(cause, remedy, 'network', 'train_dir', 'fresh')
         # Otherwise the saver would keep the earlier checkpoints forever.
         saver.recover_last_checkpoints(checkpoint.listed_checkpoints(self.directory, resumed.path))
         return resumed.path

@@ -28,6 +28,7 @@ _CAUSES = {
     'processor': 'the computer',
     'onednn': 'TF_ENABLE_ONEDNN_OPTS',
     'num_sub_batches': 'the number of cores, or {inter_op_threads}',
+    'network_checksum': 'the source of the network',
 }
 
 
@@ -55,6 +56,8 @@ class RunRecord:
     processor: Optional[str] = None
     onednn: Optional[str] = None
     num_sub_batches: Optional[int] = None
+    network: Optional[str] = None  # one of networks.names(), or the path of a file
+    network_checksum: Optional[str] = None  # the SHA-256 of its source
 
     def flat(self):
         """Return a dict of all values by name."""
@@ -185,12 +188,15 @@ def check_resumable(directory, record):
         )
     if record.deterministic:
         _check_reproducible(directory, recorded, new)
-    unused = {'last_step', 'dataset', 'init_checkpoint', *_CAUSES} - {
+    unused = {'last_step', 'dataset', 'init_checkpoint', 'network', *_CAUSES} - {
         'batch_size',
         'batches_per_step',
     }
     if found.deterministic:
         unused -= {'seed', 'deterministic'}  # Else the run is not reproducible.
+    notes = []
+    if recorded['network_checksum'] not in (None, new['network_checksum']):
+        notes.append(f'The source of the network has changed: {record.network}')
     changed = [
         f'{name} {value} (was {recorded[name]})'
         for name, value in new.items()
@@ -199,12 +205,13 @@ def check_resumable(directory, record):
         and recorded[name] != value
         and (name not in HPARAMS or record.hparams.has_effect(name))
     ]
-    note = (
-        f'The run in {directory} is resumed with different hyperparameters: {", ".join(changed)}. The learning rate '
-        'is that of a run with these values from its first step'
-    )
+    if changed:
+        notes.append(
+            f'The run in {directory} is resumed with different hyperparameters: {", ".join(changed)}. The learning rate '
+            'is that of a run with these values from its first step'
+        )
     record = dataclasses.replace(record, init_checkpoint=found.init_checkpoint)
-    return record, [note] if changed else []
+    return record, notes
 
 
 def _check_reproducible(directory, recorded, new):

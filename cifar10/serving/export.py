@@ -3,22 +3,19 @@
 TensorFlow 2 and TensorFlow Serving load the SavedModel without this package.
 """
 
-import dataclasses
 import os
 import sys
 
 from absl import logging
 import tensorflow.compat.v1 as tf
 
-from cifar10 import cpu_kernels, distortions, errors, model
-from cifar10.config import CLASSIC, DEPTH, HEIGHT, WIDTH
+from cifar10 import cpu_kernels, distortions, errors
+from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.errors import UserError
 from cifar10.system import directories, files
 
 CLASS_NAMES_ASSET = ('assets.extra', 'class_names.txt')  # one name per line, in label order
 UINT8_SIGNATURE = 'predict_images_uint8'
-# Without weight decay, the graph has no operations for the loss.
-INFERENCE_HPARAMS = dataclasses.replace(CLASSIC, fc_weight_decay=0.0)
 
 
 def list_versions(export_dir):
@@ -67,7 +64,7 @@ def write(trained_model, export_dir, progress):
 def _save(trained_model, directory):
     with tf.Graph().as_default(), tf.Session() as session:
         with trained_model.constants_scope():
-            signatures = _build_signatures(trained_model.class_names)
+            signatures = _build_signatures(trained_model)
         builder = tf.saved_model.Builder(directory)
         builder.add_meta_graph_and_variables(
             session,
@@ -84,37 +81,37 @@ def _save(trained_model, directory):
     )
 
 
-def _build_signatures(class_names):
+def _build_signatures(trained_model):
     """Build the graph; return a dict from names to signatures."""
     size = [None, HEIGHT, WIDTH, DEPTH]
     images = tf.placeholder(tf.float32, size, 'images')
     uint8_images = tf.placeholder(tf.uint8, size, 'uint8_images')
     rounded = tf.round(tf.clip_by_value(images, 0, 255))
-    images_signature = _build_signature(images, rounded, class_names)
+    images_signature = _build_signature(images, rounded, trained_model)
     return {
         'serving_default': images_signature,
         'predict_images': images_signature,
-        UINT8_SIGNATURE: _build_signature(uint8_images, uint8_images, class_names),
+        UINT8_SIGNATURE: _build_signature(uint8_images, uint8_images, trained_model),
     }
 
 
-def _build_signature(images, pixels, class_names):
+def _build_signature(images, pixels, trained_model):
     padded = cpu_kernels.pad_batch(pixels, 1)
-    probabilities = _standard_probabilities(padded, len(class_names))[: tf.shape(images)[0]]
+    probabilities = _probabilities(padded, trained_model.network)[: tf.shape(images)[0]]
     classes = tf.argmax(probabilities, 1)
     outputs = {
         'classes': classes,
-        'names': tf.gather(tf.constant(class_names), classes),
+        'names': tf.gather(tf.constant(trained_model.class_names), classes),
         'probabilities': probabilities,
     }
     return tf.saved_model.predict_signature_def({'images': images}, outputs)
 
 
-def _standard_probabilities(images, num_classes):
+def _probabilities(images, network):
     """Build the probabilities, float32 [n, classes], of images [n, 32, 32, 3], 0 to 255."""
     crops = distortions.crop(tf.transpose(images, [0, 3, 1, 2]))
-    # A model that is not tuned suits any machine.
-    return tf.nn.softmax(model.inference(crops, num_classes, INFERENCE_HPARAMS, is_tuned=False))
+    with cpu_kernels.portable():
+        return tf.nn.softmax(network.inference(crops))
 
 
 def convert_to_tflite(trained_model):
@@ -137,7 +134,7 @@ def convert_to_tflite(trained_model):
     with tf.Graph().as_default(), tf.Session() as session:
         images = tf.placeholder(tf.float32, [None, HEIGHT, WIDTH, DEPTH], 'images')
         with trained_model.constants_scope():
-            probabilities = _standard_probabilities(images, len(trained_model.class_names))
+            probabilities = _probabilities(images, trained_model.network)
         return tf.lite.TFLiteConverter.from_session(
             session, [images], [tf.identity(probabilities, 'probabilities')]
         ).convert()

@@ -10,7 +10,7 @@ from typing import NamedTuple, Sequence
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, errors, model
+from cifar10 import cpu_kernels, distortions, errors
 from cifar10.config import DEPTH, HEIGHT, WIDTH
 from cifar10.data import decoding
 from cifar10.errors import UserError
@@ -133,7 +133,7 @@ def checkpoint_predictor(trained_model, batch_size):
 
     Args:
       trained_model: a TrainedModel.
-      batch_size: expected number of images, to choose threads.
+      batch_size: expected number of images, to choose sub-batches and threads.
 
     Returns:
       A function from uint8 [n, 3, 32, 32] to probabilities, float32 [n, classes].
@@ -143,11 +143,11 @@ def checkpoint_predictor(trained_model, batch_size):
     """
     with tf.Graph().as_default() as graph, tf.device(_DEVICE), trained_model.constants_scope():
         images = tf.placeholder(tf.uint8, [None, DEPTH, HEIGHT, WIDTH])
-        logits = model.inference(
-            distortions.crop(images), len(trained_model.class_names), export.INFERENCE_HPARAMS
-        )
-        probabilities = tf.nn.softmax(logits)
-    config = machine.session_config([_DEVICE], machine.resources([_DEVICE], batch_size).threads)
+        number = machine.num_sub_batches([_DEVICE], batch_size)
+        divided = trained_model.network._replace(num_sub_batches=number)
+        probabilities = tf.nn.softmax(divided.inference(distortions.crop(images)))
+    threads = machine.resources([_DEVICE], cpu_kernels.num_sub_batches(graph)).threads
+    config = machine.session_config([_DEVICE], threads)
     return tf.Session(graph=graph, config=config).make_callable(probabilities, [images])
 
 

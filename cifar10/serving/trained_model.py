@@ -3,11 +3,12 @@
 import os
 from typing import NamedTuple, Sequence
 
+import numpy as np
 import tensorflow.compat.v1 as tf
 
+from cifar10 import network
 from cifar10.config import NUM_CLASSES
 from cifar10.data import dataset
-from cifar10.errors import UserError
 from cifar10.runs import checkpoint, run_record
 
 
@@ -15,7 +16,7 @@ class TrainedModel(NamedTuple):
     """Checkpoint of a network and its class names."""
 
     ckpt: checkpoint.Checkpoint
-    suffix: str  # of the variable names, see checkpoint.variable_suffix
+    network: network.Network
     class_names: Sequence[str]  # in label order
     notes: Sequence[str]  # for the user: about the choice of checkpoint, weights and names
 
@@ -23,23 +24,19 @@ class TrainedModel(NamedTuple):
         """Return a variable scope that replaces variables by constants from the checkpoint.
 
         Networks built in the scope share the constants.
-
-        Raises:
-          UserError: the checkpoint does not fit the network.
         """
         constants = {}
 
-        def constant(getter, name, shape, dtype, **unused_arguments):
+        def constant(unused_getter, name, **unused_arguments):
             if name not in constants:
-                source = name + self.suffix
-                checkpoint.check_fits(self.ckpt, {source: tf.TensorSpec(shape, dtype)})
+                (source,) = checkpoint.sources(self.ckpt, {name: None})
                 constants[name] = tf.constant(self.ckpt.values[source], name=name)
             return constants[name]
 
         return tf.variable_scope('', custom_getter=constant)
 
 
-def read(directory, choice):
+def read(directory, choice, network_name=None):
     """Return the TrainedModel of a checkpoint.
 
     Without a record, the class names are those of CIFAR-10 for ten classes, else the class numbers.
@@ -47,29 +44,19 @@ def read(directory, choice):
     Args:
       directory: see checkpoint.read_choice.
       choice: see checkpoint.read_choice.
+      network_name: see network.of_run.
 
     Raises:
-      UserError: the checkpoint is missing, damaged or of another network, or its run.json has
-        another number of classes.
+      UserError: the checkpoint is missing, damaged, or of another network or other classes than
+        those of its run.json.
     """
     ckpt = checkpoint.read_choice(directory, choice)
-    suffix, notes = checkpoint.variable_suffix(ckpt)
-    name = 'softmax_linear/biases' + suffix
-    biases = ckpt.values.get(name)
-    if biases is None or biases.ndim != 1:
-        raise UserError(
-            f'The checkpoint {ckpt.path} does not fit: it has no {name}',
-            'give {checkpoint} or {checkpoint_dir} of a run of this network',
-            'checkpoint',
-            'checkpoint_dir',
-        )
-    train_dir, num_classes = os.path.dirname(ckpt.path), len(biases)
+    notes, train_dir = checkpoint.averages_notes(ckpt), os.path.dirname(ckpt.path)
     names = run_record.read(train_dir).class_names
-    if names and len(names) != num_classes:
-        raise UserError(
-            f'{os.path.join(train_dir, run_record.RECORD_FILE)} has {len(names)} class names, but the checkpoint has {num_classes} classes',
-            f'restore the {run_record.RECORD_FILE} of its run',
-        )
+    found = network.of_run(train_dir, network_name)
+    num_classes = len(names) if names else _num_classes(ckpt, found)
+    found = found._replace(num_classes=num_classes)
+    checkpoint.check_fits(ckpt, checkpoint.sources(ckpt, network.variables(found.graph())))
     if not names:
         is_cifar10 = num_classes == NUM_CLASSES
         names = dataset.CLASS_NAMES if is_cifar10 else list(map(str, range(num_classes)))
@@ -77,4 +64,13 @@ def read(directory, choice):
             'The checkpoint has no record of its class names: using '
             + dataset.format_class_names(names)
         )
-    return TrainedModel(ckpt, suffix, names, [*ckpt.notes, *notes])
+    return TrainedModel(ckpt, found, names, [*ckpt.notes, *notes])
+
+
+def _num_classes(ckpt, found):
+    """Return the number of columns of a Network's output weights; of 10 classes if unknown."""
+    for variable in found.graph().get_collection(network.OUTPUT_WEIGHTS):
+        weights = ckpt.values.get(variable.op.name)
+        if np.ndim(weights):
+            return weights.shape[-1]
+    return NUM_CLASSES

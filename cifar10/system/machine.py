@@ -38,12 +38,11 @@ class Threads(NamedTuple):
 
 
 class Resources(NamedTuple):
-    """Devices and threads of a process, and the division of a batch among them."""
+    """Devices and threads of a process."""
 
     devices: Sequence[str]  # one per tower
     variable_strategy: str  # one of config.VARIABLE_STRATEGIES
     threads: Threads
-    num_sub_batches: int  # per tower, see model.inference
 
     @property
     def variable_device(self):
@@ -109,6 +108,8 @@ def is_gpu(device):
 def num_sub_batches(devices, batch_size, inter_op=0):
     """Return the number of sub-batches per tower, enough for all cores; 1 on GPUs.
 
+    A network without `cpu_kernels.per_image` is not divided.
+
     Args:
       devices: one device name per tower.
       batch_size: examples per tower.
@@ -125,7 +126,7 @@ def num_sub_batches(devices, batch_size, inter_op=0):
     )
 
 
-def resources(devices, batch_size, variable_strategy='cpu', overrides=Threads()):
+def resources(devices, num_sub_batches, variable_strategy='cpu', overrides=Threads()):
     """Choose the Resources of a process.
 
     Cores that share an operation wait for each other at its end. On a CPU, one sub-batch per core
@@ -134,19 +135,18 @@ def resources(devices, batch_size, variable_strategy='cpu', overrides=Threads())
 
     Args:
       devices: one device name per tower.
-      batch_size: examples per tower.
+      num_sub_batches: the number of sub-batches per tower in the graph.
       variable_strategy: one of config.VARIABLE_STRATEGIES.
       overrides: a Threads; 0 is chosen here.
     """
     inter_op = overrides.inter_op or num_cores()
-    sub_batches = num_sub_batches(devices, batch_size, inter_op)
-    one_per_operation = not is_gpu(devices[0]) and sub_batches * len(devices) >= inter_op
+    one_per_operation = not is_gpu(devices[0]) and num_sub_batches * len(devices) >= inter_op
     threads = Threads(
         overrides.intra_op or (1 if one_per_operation else num_cores()),
         inter_op,
         overrides.prefetch or min(num_cores(), len(devices)),
     )
-    return Resources(devices, variable_strategy, threads, sub_batches)
+    return Resources(devices, variable_strategy, threads)
 
 
 def session_config(devices, threads=None, log_device_placement=False):

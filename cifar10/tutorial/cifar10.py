@@ -174,8 +174,7 @@ def inference(images):
       Logits, [batch, NUM_CLASSES].
     """
     earlier = len(tf.get_collection(tf.GraphKeys.ACTIVATIONS))
-    # In one part, so that programs can take gradients with respect to the activations.
-    logits = model.inference(tf.convert_to_tensor(images), NUM_CLASSES, num_sub_batches=1)
+    logits = model.inference(tf.convert_to_tensor(images), NUM_CLASSES)
     for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS)[earlier:]:
         _activation_summary(activations)
     return logits
