@@ -54,7 +54,7 @@ def num_sub_batches(graph):
     return max(graph.get_collection(_BUILT), default=1)
 
 
-def per_image(layers):
+def per_image(function):
     """Mark a function from images to layers as one that computes each image on its own.
 
     In `sub_batches`, the function is called once per sub-batch: threads then wait less for each
@@ -62,27 +62,27 @@ def per_image(layers):
     ACTIVATIONS gets only the layers of the first sub-batch.
 
     Args:
-      layers: a function of images, [batch, ...], and other arguments, that returns a tensor.
+      function: a function of images, [batch, ...], and other arguments, that returns a tensor.
 
     Raises:
       ValueError: the function creates something that would count once per sub-batch.
     """
 
-    @functools.wraps(layers)
+    @functools.wraps(function)
     def call(images, *args, **kwargs):
         number, before = _number.get(), _counts()
         tf.add_to_collection(_BUILT, number)
         if number == 1:
-            result = layers(images, *args, **kwargs)
+            result = function(images, *args, **kwargs)
         else:
             parts = _divide(images, number)
             result = _join(
-                [_build(layers, i, part, args, kwargs) for i, part in enumerate(parts)], images
+                [_build(function, i, part, args, kwargs) for i, part in enumerate(parts)], images
             )
         for name, count in _counts().items():
             if count > before[name]:
                 raise ValueError(
-                    f'{layers.__name__} is marked with per_image, but adds to the {name}, which would count once '
+                    f'{function.__name__} is marked with per_image, but adds to the {name}, which would count once '
                     'per part of the batch: do that outside of the function, or remove the mark'
                 )
         return result
@@ -90,14 +90,14 @@ def per_image(layers):
     return call
 
 
-def _build(layers, index, part, args, kwargs):
+def _build(function, index, part, args, kwargs):
     """Build the layers of a sub-batch in a name scope of its own, with shared variables."""
     activations = tf.get_collection_ref(tf.GraphKeys.ACTIVATIONS)
     before = len(activations)
     with tf.name_scope(f'sub_batch_{index}'), tf.variable_scope(
         tf.get_variable_scope(), reuse=index > 0 or None, auxiliary_name_scope=False
     ):
-        result = layers(part, *args, **kwargs)
+        result = function(part, *args, **kwargs)
     if index > 0:
         del activations[before:]
     return result

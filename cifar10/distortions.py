@@ -61,8 +61,9 @@ def distort(images, distortions, image_size=IMAGE_SIZE):
     columns = columns[:, None] + tf.where_v2(flip[:, None], offsets[::-1], offsets)
     # The product with a one-hot matrix selects the columns exactly. tf.gather of single bytes would
     # take ten times as long.
-    picks = tf.one_hot(columns, WIDTH, axis=1, dtype=tf.float32)
-    images = tf.reshape(tf.cast(images, tf.float32), [-1, DEPTH * image_size, WIDTH])
+    width = int(images.shape[3])
+    picks = tf.one_hot(columns, width, axis=1, dtype=tf.float32)
+    images = tf.reshape(tf.cast(images, tf.float32), [-1, DEPTH * image_size, width])
     images = tf.reshape(tf.matmul(images, picks), [-1, DEPTH, image_size, image_size])
     return _standardize(images, contrast_factors)
 

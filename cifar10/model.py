@@ -61,7 +61,8 @@ def _fully_connected_layer(x, name, size, weight_decay, dtype):
 
 
 @cpu_kernels.per_image  # A CPU may compute parts of the batch in parallel.
-def _convolutional_layers(images, dtype):
+def _convolutional_layers(images, hparams):
+    dtype = cpu_kernels.compute_dtype(images, hparams)
     conv1 = _conv_layer(images, 'conv1', 64, 0.0, dtype)
     pool1 = max_pool(conv1, 'pool1')
     norm1 = local_response_normalization(pool1, 'norm1')
@@ -89,8 +90,8 @@ def inference(images, num_classes=NUM_CLASSES, hparams=CLASSIC, *, is_training=F
       Logits, [batch, num_classes], without softmax.
     """
     images = tf.identity(images, name='images')  # on the device of the network
-    dtype = cpu_kernels.compute_dtype(images, hparams)
-    pool2 = _convolutional_layers(images, dtype)
+    pool2 = _convolutional_layers(images, hparams)
+    dtype = cpu_kernels.compute_dtype(pool2, hparams)
     flat = tf.reshape(pool2, [-1, pool2.shape[1:].num_elements()])
     local3 = _fully_connected_layer(flat, 'local3', 384, hparams.fc_weight_decay, dtype)
     local4 = _fully_connected_layer(local3, 'local4', 192, hparams.fc_weight_decay, dtype)

@@ -131,10 +131,13 @@ def train_op(opt, gradients, global_step, run_length, hparams):
         rate = 1 - decay
     # On a CPU, each variable and its average are updated as soon as the gradient is there. A GPU
     # runs one operation after the other, and Muon has fewer operations for all variables at once.
+    # Other optimizers, such as Adam, may have something to do once per step.
+    is_separable = isinstance(opt, (tf.train.GradientDescentOptimizer, tf.train.MomentumOptimizer))
     groups = {}
     gradients = [pair for pair in gradients if pair[0] is not None] or gradients
     for gradient, variable in gradients:
-        name = 'gpu' if machine.is_gpu(variable.device) else variable.op.name
+        is_alone = is_separable and not machine.is_gpu(variable.device)
+        name = variable.op.name if is_alone else 'all'
         groups.setdefault((name, variable.device), []).append((gradient, variable))
     # The weight decay losses must read the weights before the update. No gradient needs the values
     # of these losses, so only this control dependency orders them.

@@ -103,7 +103,7 @@ def create_job(
     if settings.deterministic:  # The order of sums varies if threads share an operation.
         threads = threads._replace(intra_op=1, prefetch=1)
     wanted = machine.num_sub_batches(devices, hparams.batch_size, threads.inter_op)
-    if os.path.isfile(network_name):
+    if network_name not in networks.names():
         network_name = os.path.abspath(network_name)
     chosen = Network(network_name, dataset.num_classes, hparams, wanted)
     graph = chosen.graph(hparams.batch_size, devices[0], is_training=True)

@@ -100,9 +100,7 @@ def session_hooks(job, run, step, saver, writer, stop_request):
     ]
     if settings.deterministic:
         # Skip the batches of the steps before the checkpoint.
-        found.append(
-            hooks_lib.ReplayHook(step.queue, step.train_op, job.num_towers, stop_request)
-        )
+        found.append(hooks_lib.ReplayHook(step.queue, step.train_op, job.num_towers, stop_request))
     found += [
         # Stop at a loss or gradient that is not finite, before it is printed or saved.
         hooks_lib.FiniteHook(run),

@@ -7,10 +7,11 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10 import evaluation, multi_gpu, training
+from cifar10 import cpu_kernels, evaluation, multi_gpu, training
 from cifar10.cli import training_job
 from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
+from cifar10.network import Network
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
 from cifar10.scripts import cifar10_train
@@ -139,7 +140,7 @@ def test_only_products_on_gpus_are_in_bfloat16(graph, monkeypatch, tmp_path):
     opt = tf.train.GradientDescentOptimizer(0.1)
     devices = ['/device:GPU:0', '/device:GPU:1']
     _, tower_grads = multi_gpu.tower_gradients(
-        devices, [(images, labels)] * 2, opt, hparams=BFLOAT16
+        devices, [(images, labels)] * 2, opt, Network(hparams=BFLOAT16)
     )
     kinds = {'Conv2D', 'Conv2DBackpropFilter', 'Conv2DBackpropInput'}
     found = {}
@@ -175,8 +176,8 @@ def test_only_products_on_gpus_are_in_bfloat16(graph, monkeypatch, tmp_path):
 @has_kernels
 def test_gradients_of_sub_batches_are_added_in_float32(graph, monkeypatch, tmp_path):
     _imitate(monkeypatch, tmp_path, '')
-    cifar10.inference(tf.zeros([4, 24, 24, 3]), hparams=BFLOAT16, num_sub_batches=4)
-    (logits,) = [x for x in tf.get_collection(tf.GraphKeys.ACTIVATIONS) if x.shape[1:] == [10]]
+    with cpu_kernels.sub_batches(4):
+        logits = cifar10.inference(tf.zeros([4, 24, 24, 3]), hparams=BFLOAT16)
     tf.gradients(logits, tf.trainable_variables('conv./weights'))
     sums = [op for op in graph.get_operations() if op.type == 'AddN' and len(op.inputs) == 4]
     assert len(sums) == 2 and {op.get_attr('T') for op in sums} == {tf.float32}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import evaluation
+from cifar10 import cpu_kernels, evaluation
 from cifar10.config import FAST
 from cifar10.data import dataset
 from cifar10.runs import checkpoint, run_record
@@ -29,11 +29,13 @@ def paths(data_dir):
 @pytest.mark.parametrize('test_records, num_examples', [(150, None), (150, 129), (3, None)])
 def test_each_example_is_scored_once(tmp_path, monkeypatch, test_records, num_examples):
     """The last batch is padded to 128 images, which do not count."""
-    monkeypatch.setattr(machine, 'num_cores', lambda: 2)  # four sub-batches
+    monkeypatch.setattr(machine, 'num_cores', lambda: 2)
     data_dir = data_sets.write(tmp_path / 'data', test_records=test_records)
     paths = dataset.read(data_dir).test.paths
     path, variables = checkpoints.save(tmp_path, 7)
-    result = _evaluator(paths, num_examples).evaluate(checkpoint.read(path))
+    evaluator = _evaluator(paths, num_examples)
+    result = evaluator.evaluate(checkpoint.read(path))
+    assert cpu_kernels.num_sub_batches(evaluator.graph) == 4
     correct, cross_entropy = checkpoints.expected_result(data_dir, variables, num_examples)
     metrics = result.metrics
     assert (metrics.num_correct, metrics.num_examples) == (correct, num_examples or test_records)
@@ -56,9 +58,12 @@ def test_each_example_is_scored_once(tmp_path, monkeypatch, test_records, num_ex
         assert (mistake.image.transpose(1, 2, 0) == images[mistake.index]).all()
 
 
-def test_all_batches_have_one_shape(paths):
+def test_all_batches_have_one_shape(tmp_path, paths):
     """For every other shape, a GPU would choose algorithms again."""
-    images = _evaluator(paths).graph.get_tensor_by_name('images:0')
+    evaluator = _evaluator(paths)
+    assert evaluator.graph is None
+    evaluator.evaluate(checkpoint.read(checkpoints.save(tmp_path, 1)[0]))
+    images = evaluator.graph.get_tensor_by_name('images:0')
     assert images.shape.as_list() == [128, 24, 24, 3]
 
 
@@ -86,21 +91,24 @@ def test_examples_that_change(tmp_path, own_data_dir, monkeypatch):
         evaluator.evaluate(saved)
 
 
-def test_one_graph_for_many_checkpoints(tmp_path, data_dir, paths):
-    """Each checkpoint has its own weight decay, because a fresh trainer can start another run."""
-    evaluator = _evaluator(paths)
-    for step, decay in [(1, 0.5), (2, 0.0)]:
+def test_one_graph_for_the_checkpoints_of_a_run(tmp_path, data_dir, paths):
+    """A fresh trainer can start another run, with another weight decay, and so another graph."""
+    evaluator, graphs, decays = _evaluator(paths), [], [0.5, 0.5, 0.0]
+    for step, decay in enumerate(decays, 1):
         hparams = dataclasses.replace(FAST, fc_weight_decay=decay)
         run_record.write(str(tmp_path), run_record.RunRecord(hparams))
         path, variables = checkpoints.save(tmp_path, step, seed=step)
         result = evaluator.evaluate(checkpoint.read(path))
         correct, cross_entropy = checkpoints.expected_result(data_dir, variables)
         assert result.metrics.num_correct == correct
-        expected = decay * (variables['local3/weights'].astype(float) ** 2).sum() / 2
-        assert result.losses['losses/local3/weight_loss'] == pytest.approx(expected, rel=1e-4)
-        assert (result.losses['total_loss'] == pytest.approx(cross_entropy, rel=1e-4)) == (
-            not decay
-        )
+        expected = {'losses/cross_entropy': cross_entropy}
+        for layer in ('local3', 'local4') if decay else ():
+            squares = variables[layer + '/weights'].astype(float) ** 2
+            expected[f'losses/{layer}/weight_loss'] = decay * squares.sum() / 2
+        expected['total_loss'] = sum(expected.values())
+        assert result.losses == pytest.approx(expected, rel=1e-4)
+        graphs.append(evaluator.graph)
+    assert graphs[0] is graphs[1] is not graphs[2]
 
 
 @pytest.mark.parametrize('is_available', [True, False])

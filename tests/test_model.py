@@ -1,5 +1,6 @@
 """Network and loss against NumPy."""
 
+import contextlib
 import dataclasses
 
 import numpy as np
@@ -9,7 +10,7 @@ import tensorflow.compat.v1 as tf
 import cifar10
 from cifar10 import cpu_kernels, model
 from cifar10.config import CLASSIC
-from cifar10.system import machine
+from cifar10.network import Network
 from tests.helpers import oracle
 
 # of products with these factors, relative to the largest value; TensorFlow 1.15 has no bfloat16
@@ -121,7 +122,7 @@ def test_lrn_on_a_cpu_equals_its_definition(channels):
     rng = np.random.RandomState(0)
     x, dy = 30 * rng.randn(2, 5, 6, channels), rng.randn(2, 5, 6, channels)
     tensor = tf.constant(x)
-    normalized = model.local_response_normalization(tensor, 'norm', cpu_kernels.lrn)
+    normalized = model.local_response_normalization(tensor, 'norm')
     (gradient,) = tf.gradients(normalized, tensor, tf.constant(dy))
     with tf.Session() as session:
         found, found_gradient = session.run([normalized, gradient])
@@ -130,31 +131,36 @@ def test_lrn_on_a_cpu_equals_its_definition(channels):
 
 
 @pytest.mark.parametrize(
-    'device, gpus, is_on_gpu',
-    [('/cpu:0', 1, False), ('/gpu:0', 1, True), ('', 1, True), ('', 0, False)],
+    'device, gpus, is_portable, is_tutorial',
+    [
+        ('/cpu:0', 1, False, False),
+        ('/gpu:0', 1, False, True),
+        ('', 1, False, True),
+        ('', 0, False, False),
+        ('/cpu:0', 0, True, True),
+    ],
 )
-def test_a_gpu_gets_the_operations_of_the_tutorial(monkeypatch, graph, device, gpus, is_on_gpu):
+def test_who_gets_the_normalization_of_the_tutorial(
+    monkeypatch, graph, device, gpus, is_portable, is_tutorial
+):
     monkeypatch.setattr(
         tf.config.experimental,
         'list_physical_devices',
         lambda kind: ['GPU'] * gpus if kind == 'GPU' else [],
     )
-    with tf.device(device):
+    context = cpu_kernels.portable() if is_portable else contextlib.nullcontext()
+    with tf.device(device), context:
         model.inference(tf.constant(_images(16)))
     norms = [op for op in graph.get_operations() if op.type == 'LRN']
-    assert len(norms) == (2 if is_on_gpu else 0)
-    assert (len(_sub_batches(graph)) == 1) == is_on_gpu
+    assert len(norms) == (2 if is_tutorial else 0)
+    assert len(_sub_batches(graph)) == 1
     for op in norms:
         values = [op.get_attr(name) for name in ('depth_radius', 'bias', 'alpha', 'beta')]
         np.testing.assert_allclose(values, [4, 1, 0.001 / 9, 0.75], rtol=1e-6)
 
 
-LAYERS = [
-    'conv1/conv1',
-    'pool1',
-    'norm1',
-    'conv2/conv2',
-    'norm2',
+PER_IMAGE = ['conv1/conv1', 'pool1', 'norm1', 'conv2/conv2', 'norm2']
+LAYERS = PER_IMAGE + [
     'pool2',
     'local3/local3',
     'local4/local4',
@@ -165,44 +171,56 @@ LAYERS = [
 @pytest.mark.parametrize('num_images', [None, 7])
 @pytest.mark.parametrize('dtype', ['float32', 'auto'])
 def test_layers_by_their_names(dtype, num_images):
-    """Divided or not, each has the whole batch, and no padding: two images fill three parts."""
+    """From pool2 on, each has the whole batch, and no padding: two images fill three parts.
+
+    The first layers of a divided batch have a name per part.
+    """
     fed = _images(num_images or 2)
     images = tf.placeholder(tf.float32, [num_images, 24, 24, 3])
     hparams = dataclasses.replace(CLASSIC, compute_dtype=dtype)
     with tf.variable_scope('', reuse=tf.AUTO_REUSE):
-        with tf.name_scope('listing'):
-            model.inference(images, is_tuned=False)
+        with tf.name_scope('listing'), cpu_kernels.portable():
+            model.inference(images)
         for number in (1, 3):
-            with tf.name_scope(f'divided_by_{number}'):
-                model.inference(images, hparams=hparams, num_sub_batches=number)
+            with tf.name_scope(f'divided_by_{number}'), cpu_kernels.sub_batches(number):
+                model.inference(images, hparams=hparams)
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         for layer in LAYERS:
-            expected, *found = session.run(
-                [f'{scope}/{layer}:0' for scope in ('listing', 'divided_by_1', 'divided_by_3')],
-                {images: fed},
+            parts = [f'sub_batch_{i}/' for i in range(3)] if layer in PER_IMAGE else ['']
+            scopes = ['listing/', 'divided_by_1/', *('divided_by_3/' + part for part in parts)]
+            expected, undivided, *divided = session.run(
+                [f'{scope}{layer}:0' for scope in scopes], {images: fed}
             )
-            for values in found:
+            if layer in PER_IMAGE:
+                divided = [np.concatenate(divided)[: len(fed)]]  # The padding is last.
+            for values in [undivided, *divided]:
                 assert values.shape == expected.shape and len(values) == len(fed)
                 error = np.linalg.norm(values - expected) / np.linalg.norm(expected)
                 assert error < (1e-5 if dtype == 'float32' else 0.03), layer
 
 
-def test_gradients_with_respect_to_the_layers_of_an_undivided_batch(graph):
+def test_gradients_with_respect_to_the_layers(graph):
+    """Of a divided batch: with respect to the layers that have the whole batch."""
     images = tf.constant(_images(4))
-    for scope, options in [('one/', dict(num_sub_batches=1)), ('listing/', dict(is_tuned=False))]:
-        with tf.variable_scope('', reuse=tf.AUTO_REUSE), tf.name_scope(scope):
-            logits = model.inference(images, **options)
-        layers = [graph.get_tensor_by_name(f'{scope}{layer}:0') for layer in LAYERS]
-        assert None not in tf.gradients(logits, layers)
+    for context, scope, layers in [
+        (contextlib.nullcontext(), 'one/', LAYERS),
+        (cpu_kernels.portable(), 'listing/', LAYERS),
+        (cpu_kernels.sub_batches(2), 'two/', LAYERS[len(PER_IMAGE) :]),
+    ]:
+        with context, tf.variable_scope('', reuse=tf.AUTO_REUSE), tf.name_scope(scope):
+            logits = model.inference(images)
+        tensors = [graph.get_tensor_by_name(f'{scope}{layer}:0') for layer in layers]
+        assert None not in tf.gradients(logits, tensors)
 
 
 def test_sub_batches_change_nothing():
     images, labels = tf.constant(_images(7)), tf.constant(np.arange(7))
     both = []
     for number, reuse in ((1, False), (2, True)):
+        network = Network(num_sub_batches=number)
         with tf.name_scope(f'divided_by_{number}') as scope, tf.variable_scope('', reuse=reuse):
-            loss = model.loss(model.inference(images, num_sub_batches=number), labels, scope)
+            loss = network.loss(network.inference(images), labels, scope)
         both.append([loss] + tf.gradients(loss, tf.trainable_variables()))
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
@@ -214,30 +232,26 @@ def test_sub_batches_change_nothing():
 def _sub_batches(graph):
     """Return the first convolutions, one per sub-batch."""
     operations = [op for op in graph.get_operations() if op.type == 'Conv2D']
-    return [op.outputs[0] for op in operations if op.name.startswith('conv1/')]
+    return [op.outputs[0] for op in operations if 'conv1' in op.name.split('/')]
 
 
 def test_sub_batches_are_as_even_as_can_be(graph):
-    logits = model.inference(tf.constant(_images(11)), num_sub_batches=4)
+    with cpu_kernels.sub_batches(4):
+        logits = model.inference(tf.constant(_images(11)))
     assert logits.shape.as_list() == [11, 10]
     assert sorted(part.shape.as_list()[0] for part in _sub_batches(graph)) == [2, 3, 3, 3]
-
-
-@pytest.mark.parametrize('cores, number', [(1, 2), (2, 4), (16, 16)])
-def test_the_number_of_sub_batches_follows_the_cores(monkeypatch, graph, cores, number):
-    monkeypatch.setattr(machine, 'num_cores', lambda: cores)
-    model.inference(tf.placeholder(tf.float32, [None, 24, 24, 3]))
-    assert len(_sub_batches(graph)) == number
+    assert cpu_kernels.num_sub_batches(graph) == 4
 
 
 @pytest.mark.parametrize('num_images, sizes', [(0, [1, 1, 1]), (1, [1, 1, 1]), (5, [1, 2, 2])])
 def test_sub_batches_of_an_unknown_number_of_images(graph, num_images, sizes):
     """No part is empty, even if there are fewer images than parts."""
     images = tf.placeholder(tf.float32, [None, 24, 24, 3])
-    logits = model.inference(images, num_sub_batches=3)
+    with cpu_kernels.sub_batches(3):
+        logits = model.inference(images)
     parts = _sub_batches(graph)
     with tf.variable_scope('', reuse=True):
-        undivided = model.inference(tf.constant(_images(5)), num_sub_batches=1)
+        undivided = model.inference(tf.constant(_images(5)))
     assert logits.shape.as_list() == [None, 10]
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
@@ -246,6 +260,49 @@ def test_sub_batches_of_an_unknown_number_of_images(graph, num_images, sizes):
         )
     assert found.shape == (num_images, 10) and sorted(map(len, parts)) == sizes
     np.testing.assert_allclose(found, undivided[:num_images], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize('number, scope', [(1, ''), (3, 'sub_batch_0/')])
+def test_activations_are_collected_once(number, scope):
+    with cpu_kernels.sub_batches(number):
+        model.inference(tf.constant(_images(7)))
+    found = [activations.op.name for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS)]
+    assert found == [scope + 'conv1/conv1', scope + 'conv2/conv2', *LAYERS[-3:]]
+
+
+@pytest.mark.parametrize('number', [1, 2])
+@pytest.mark.parametrize(
+    'add, addition',
+    [
+        (lambda x: tf.add_to_collection('losses', tf.nn.l2_loss(x)), "collection 'losses'"),
+        (
+            lambda x: tf.add_to_collection(tf.GraphKeys.REGULARIZATION_LOSSES, tf.nn.l2_loss(x)),
+            "collection 'regularization_losses'",
+        ),
+        (
+            lambda x: tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, x.op),
+            "collection 'update_ops'",
+        ),
+        (
+            lambda x: tf.get_variable('mean', [3], trainable=False),
+            'variables that are not trainable',
+        ),
+    ],
+)
+def test_what_would_count_once_per_sub_batch(add, addition, number):
+    """It is an error on any machine; the context ends nevertheless."""
+
+    @cpu_kernels.per_image
+    def layers(x):
+        add(x)
+        return tf.identity(x, 'last')
+
+    images = tf.constant(_images(4))
+    complaint = f'^layers is marked .*, but adds to the {addition}, '
+    with pytest.raises(ValueError, match=complaint), cpu_kernels.sub_batches(number):
+        layers(images)
+    undivided = cpu_kernels.per_image(lambda x: tf.identity(x, 'undivided'))(images)
+    assert undivided.op.type == 'Identity'
 
 
 @pytest.mark.parametrize('num_parts, number', [(1, 1), (4, 1), (8, 2), (15, 3), (16, 4), (64, 16)])
@@ -258,10 +315,10 @@ def test_product_in_parallel_parts(graph, num_parts, number, num_images):
     rng = np.random.RandomState(0)
     x, weights, dy = rng.randn(128, 2303), rng.randn(2303, 384), rng.randn(128, 384)
     images = tf.placeholder(tf.float32, [num_images, 2303])
-    batch = cpu_kernels.divide(images, num_parts).apply(tf.identity, 'flat')
     constant = tf.constant(weights, tf.float32)
     for dtype, tolerance in TOLERANCES:
-        product = batch.matmul(constant, dtype)
+        with cpu_kernels.sub_batches(num_parts):
+            product = cpu_kernels.matmul(images, constant, dtype)
         kinds = [op.get_attr('T') for op in graph.get_operations() if op.type == 'MatMul']
         assert kinds.count(dtype) == number
         gradients = tf.gradients(product, [images, constant], tf.constant(dy, tf.float32))

@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import multi_gpu
 from cifar10.config import CLASSIC
+from cifar10.network import Network
 
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
 LABELS = np.arange(8, dtype=np.int32)
@@ -77,7 +78,7 @@ def test_tower_loss_follows_the_hyperparameters():
         with tf.name_scope(f'tower_{i}') as scope, tf.variable_scope('', reuse=tf.AUTO_REUSE):
             losses.append(
                 multi_gpu.tower_loss(
-                    scope, tf.constant(IMAGES), tf.constant(LABELS), hparams=hparams
+                    scope, tf.constant(IMAGES), tf.constant(LABELS), Network(hparams=hparams)
                 )
             )
     decay = tf.add_n(tf.get_collection('losses', 'tower_0/')[:2])

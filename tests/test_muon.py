@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import muon, optimizer
+from cifar10 import muon, network, optimizer
 from cifar10.config import CLASSIC
 
 HPARAMS = dataclasses.replace(
@@ -69,6 +69,7 @@ def test_batched_products(graph, device, num_tall):
         'conv2': [5, 5, 64, 64],
         'local3': [2304, 384],
         'local4': [384, 192],
+        'softmax_linear': [192, 10],
     }
     with tf.device(device):
         variables = [tf.get_variable(layer + '/weights', shapes[layer]) for layer in shapes]
@@ -85,10 +86,19 @@ SHAPES = {
     'conv2/weights': [2, 2, 20, 64],
     'conv2/biases': [64],
     'local3/weights': [100, 128],
-    'local4/weights': [70, 65],
+    'local4/kernel': [70, 65],
     'softmax_linear/weights': [30, 10],
 }
-HIDDEN = 'conv2/weights', 'local3/weights', 'local4/weights'
+HIDDEN = 'conv2/weights', 'local3/weights', 'local4/kernel'
+
+
+def test_which_variables_are_hidden_weights():
+    """All matrices and kernels but the weights of the output: those of the network, or the last."""
+    shapes = [[30, 10], [5, 5, 3, 8], [8], [20, 30]]
+    variables = [tf.get_variable(f'v{i}', shape) for i, shape in enumerate(shapes)]
+    assert list(map(muon._is_hidden, variables)) == [True, True, False, False]
+    tf.add_to_collection(network.OUTPUT_WEIGHTS, variables[0])
+    assert list(map(muon._is_hidden, variables)) == [False, True, False, True]
 
 
 @pytest.mark.parametrize(

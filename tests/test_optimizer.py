@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import model, optimizer
+from cifar10 import network, optimizer
 from cifar10.config import BEST, CLASSIC, FAST, HPARAMS, RECIPES, RunLength
-from cifar10.system import machine
 
 RUN_LENGTH = RunLength(128, 50000)
 LINEAR = dataclasses.replace(CLASSIC, schedule='linear', initial_learning_rate=0.5, epochs=5.0)
@@ -198,9 +197,54 @@ def test_averages_of_all_trainable_variables():
     np.testing.assert_allclose(values['b/w/ExponentialMovingAverage'], [1.0, 2.0], rtol=1e-6)
 
 
+def test_averages_of_the_statistics_of_a_network():
+    """UPDATE_OPS run once per step; the averages are those of the updated statistics.
+
+    Numbers that are not floating, and variables of others, have no averages.
+    """
+    weights = tf.get_variable('w', initializer=[8.0])
+    statistics, count, other = [
+        tf.get_variable(name, initializer=value, trainable=False)
+        for name, value in [('mean', [2.0]), ('count', 0), ('other', [1.0])]
+    ]
+    for variable in (weights, statistics, count):
+        tf.add_to_collection(network.VARIABLES, variable)
+    for update in (statistics.assign_sub(0.5 * statistics), count.assign_add(1)):
+        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, update)
+    train_op = _train_op([(2 * weights, weights)])
+    names = {variable.op.name: variable for variable in tf.global_variables()}
+    averaged = [name for name in names if name.endswith('/ExponentialMovingAverage')]
+    assert sorted(averaged) == [f'{name}/ExponentialMovingAverage' for name in ('mean', 'w')]
+    expected = {'w': 8.0, 'mean': 2.0}
+    averages = dict(expected)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for step in range(1, 5):
+            session.run(train_op)
+            found, decay = session.run(names), (1 + step) / (10 + step)
+            assert found['count'] == found['global_step'] == step and found['other'] == [1]
+            for name in expected:
+                expected[name] /= 2
+                averages[name] = decay * averages[name] + (1 - decay) * expected[name]
+                assert found[name] == [expected[name]]
+                average = found[name + '/ExponentialMovingAverage']
+                np.testing.assert_allclose(average, [averages[name]], rtol=1e-5)
+
+
+def test_updates_of_numbers_without_averages():
+    weights = tf.get_variable('w', initializer=[1.0])
+    count = tf.get_variable('count', initializer=0, trainable=False)
+    tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, count.assign_add(1))
+    train_op = _train_op([(weights, weights)])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for step in (1, 2):
+            session.run(train_op)
+            assert session.run(count) == step
+
+
 def test_no_gradient_at_all_is_an_error():
-    """The updates of the network wait for the gradient of conv2/biases, if there is one."""
-    weights = tf.get_variable('conv2/biases', initializer=[1.0])
+    weights = tf.get_variable('w', initializer=[1.0])
     with pytest.raises(ValueError, match='No gradients provided for any variable'):
         _train_op([(None, weights)])
 
@@ -220,25 +264,6 @@ def test_average_starts_from_restored_weights():
 def test_an_unknown_name_is_an_error(name, value):
     with pytest.raises(ValueError, match=f"^{name} is '{value}', not one of "):
         dataclasses.replace(FAST, **{name: value})
-
-
-@pytest.mark.parametrize('cores, are_deferred', [(2, True), (15, True), (16, False)])
-def test_updates_wait_until_all_sub_batches_have_begun(monkeypatch, cores, are_deferred):
-    """The update of local3 waits for conv2's gradient, unless each sub-batch has a core."""
-    monkeypatch.setattr(machine, 'num_cores', lambda: cores)
-    for hparams in (CLASSIC, FAST):
-        with tf.Graph().as_default() as graph:
-            model.inference(tf.zeros([1, 24, 24, 3]))
-            names = 'conv2/biases', 'local3/weights'
-            variables = [v for v in tf.trainable_variables() if v.op.name in names]
-            gradients = [tf.identity(variable) for variable in variables]
-            global_step = tf.train.get_or_create_global_step()
-            opt = optimizer.create(tf.constant(0.1), hparams)
-            pairs = list(zip(gradients, variables))
-            optimizer.train_op(opt, pairs, global_step, RunLength(128, 50000, 100), hparams, 16)
-            ops = [op for op in graph.get_operations() if op.name.startswith('update/local3')]
-            waiting = [op for op in ops if gradients[0].op in op.control_inputs]
-            assert ops and bool(waiting) == are_deferred, hparams.recipe
 
 
 def test_average_of_simultaneous_updates():

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import model, multi_gpu, optimizer, training
+from cifar10 import model, multi_gpu, optimizer
 from cifar10.cli import training_job
 from cifar10.config import BEST, CLASSIC, FAST, RunLength
+from cifar10.network import Network
 from cifar10.system import machine
 from tests.helpers import checkouts, forks, pages
 
@@ -51,9 +52,9 @@ def _build(hparams, devices, strategy):
     global_step = tf.train.get_or_create_global_step()
     opt = optimizer.create(optimizer.learning_rate(global_step, RUN_LENGTH, hparams), hparams)
     batches = list(zip(tf.split(IMAGES, len(devices)), tf.split(LABELS, len(devices))))
-    job = training.create_job(None, hparams, devices, variable_strategy=strategy)
-    with multi_gpu.variables_on(job.resources.variable_device):
-        losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt, hparams=hparams)
+    network = Network(hparams=hparams)
+    with multi_gpu.variables_on(machine.resources(devices, 1, strategy).variable_device):
+        losses, tower_grads = multi_gpu.tower_gradients(devices, batches, opt, network)
     gradients = multi_gpu.average_gradients(tower_grads)
     return losses, gradients, optimizer.train_op(opt, gradients, global_step, RUN_LENGTH, hparams)
 

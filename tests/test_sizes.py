@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, model
+from cifar10 import distortions
 from cifar10.config import CLASSIC
+from cifar10.network import Network
 from cifar10.system import machine
 from cifar10.system.machine import Threads
 from tests.helpers import oracle
@@ -59,13 +60,13 @@ def test_operations_on_sub_batches(num_images):
 
 
 @pytest.mark.parametrize('cores', _with_long([1, 2, 3, 5, 64], [2, 64].__contains__))
-def test_predictions_for_any_number_of_images(monkeypatch, cores):
+def test_predictions_for_any_number_of_images(cores):
     """There may be fewer images than sub-batches."""
     rng = np.random.RandomState(cores)
     images = rng.randint(0, 256, [128, 3, 32, 32]).astype(np.uint8)
     given = tf.placeholder(tf.uint8, [None, 3, 32, 32])
-    monkeypatch.setattr(machine, 'num_cores', lambda: cores)
-    output = tf.nn.log_softmax(model.inference(distortions.crop(given)))
+    number = machine.num_sub_batches(['/cpu:0'], CLASSIC.batch_size, cores)
+    output = tf.nn.log_softmax(Network(num_sub_batches=number).inference(distortions.crop(given)))
     values = comparisons.initial_values(rng)
     with tf.Session(config=machine.session_config(['/cpu:0'], Threads(1, 2))) as session:
         for variable in tf.trainable_variables():

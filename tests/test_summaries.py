@@ -5,6 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import input as input_lib, multi_gpu, summaries
+from cifar10.network import Network
 
 LAYERS = ['conv1', 'conv2', 'local3', 'local4', 'softmax_linear']
 KINDS = [
@@ -17,7 +18,7 @@ KINDS = [
 ]
 
 
-def _summary(num_towers, data_dir, num_sub_batches=None):
+def _summary(num_towers, data_dir, num_sub_batches):
     """Run one step without an update; return the values by tag, and the fetched values."""
     images, labels = input_lib.distorted_inputs(data_dir, 40)
     queue = input_lib.prefetch_queue(images, labels, 4)
@@ -26,7 +27,7 @@ def _summary(num_towers, data_dir, num_sub_batches=None):
         ['/cpu:0'] * num_towers,
         batches,
         tf.train.GradientDescentOptimizer(0.1),
-        num_sub_batches=num_sub_batches,
+        Network(num_sub_batches=num_sub_batches),
     )
     gradients = multi_gpu.average_gradients(tower_grads)
     fetches = {
@@ -78,7 +79,7 @@ def test_tags_without_tower_and_number(data_dir):
 
 
 def test_values_are_those_of_the_step(data_dir):
-    values, fetched = _summary(2, data_dir)
+    values, fetched = _summary(2, data_dir, 3)
     parts = ['losses/local3/weight_loss', 'losses/local4/weight_loss', 'losses/cross_entropy']
     expected = dict(
         zip(parts, np.mean([fetched['parts'][:3], fetched['parts'][3:]], 0)),

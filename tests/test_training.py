@@ -63,7 +63,7 @@ def test_resume_from_the_saved_state(tmp_path, data_dir, capsys):
 
 @pytest.mark.parametrize('recipe', sorted(RECIPES))
 def test_resume_in_the_middle(tmp_path, data_dir, recipe):
-    """40 steps equal 17 and 23 steps, for a matrix, which Muon makes orthogonal, and for biases."""
+    """40 steps equal 17 and 23 steps, also for a matrix that Muon makes orthogonal."""
     hparams = dataclasses.replace(
         RECIPES[recipe], epochs=4.0, warmup_epochs=1.0, num_epochs_per_decay=3.0
     )
@@ -73,6 +73,7 @@ def test_resume_in_the_middle(tmp_path, data_dir, recipe):
     initial = {
         'local3/weights': np.random.RandomState(0).randn(100, 64),
         'local3/biases': np.ones(64),
+        'softmax_linear/weights': np.random.RandomState(1).randn(64, 10),
     }
     train(tmp_path / 'once', data_dir, None, hparams=hparams, initial=initial)
     for max_steps in (17, None):
@@ -80,7 +81,7 @@ def test_resume_in_the_middle(tmp_path, data_dir, recipe):
     once, twice = [
         checkpoint.read(str(tmp_path / name / 'model.ckpt-40')).values for name in ('once', 'twice')
     ]
-    assert once.keys() == twice.keys() and len(once) == (5 if recipe == 'classic' else 7)
+    assert once.keys() == twice.keys() and len(once) == (7 if recipe == 'classic' else 10)
     assert all(np.abs(once[name] - value).max() > 1e-3 for name, value in initial.items())
     for name, value in once.items():
         np.testing.assert_array_equal(twice[name], value, err_msg=name)
@@ -249,13 +250,13 @@ def test_the_threads_of_a_job(monkeypatch):
         ['/cpu:0', '/cpu:1'],
         RunSettings(log_device_placement=True),
     )
-    assert (job.resources.threads, job.resources.num_sub_batches) == (Threads(1, 8, 2), 4)
+    assert (job.resources.threads, job.network.num_sub_batches) == (Threads(1, 8, 2), 4)
     assert job.session_config == machine.session_config(
         job.resources.devices, job.resources.threads, True
     )
     settings = RunSettings(intra_op_threads=4, inter_op_threads=3)
     job = create_job(job.dataset, FAST, job.resources.devices, settings)
-    assert (job.resources.threads, job.resources.num_sub_batches) == (Threads(4, 3, 2), 3)
+    assert (job.resources.threads, job.network.num_sub_batches) == (Threads(4, 3, 2), 3)
     assert job.session_config == machine.session_config(
         job.resources.devices, Threads(4, 3, 2), False
     )

@@ -11,6 +11,7 @@ import contextlib
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer
+from cifar10.distributed import synchronous
 from cifar10.distributed.worker_session import StartHook, WorkerOps
 
 _PAIRS = 'shared_and_copied_variables'  # graph collection of pairs
@@ -28,10 +29,13 @@ def variable_scope(worker):
     copies are trainable in the block; only the shared variables are trainable after it.
     """
     if not _is_downpour(worker):
-        yield
+        with synchronous.variable_scope(worker):
+            yield
         return
 
     def get(getter, name, *args, **kwargs):
+        if kwargs.get('trainable') is False:  # A statistic has no gradient, and needs no copy.
+            return getter(name, *args, **kwargs)
         shared = getter(name, *args, **dict(kwargs, trainable=False))
         for pair in tf.get_collection(_PAIRS):
             if pair[0] is shared:  # of an earlier tower
@@ -41,7 +45,9 @@ def variable_scope(worker):
         tf.add_to_collection(_PAIRS, (shared, copy))
         return copy
 
-    with tf.variable_scope(tf.get_variable_scope(), custom_getter=get):
+    with synchronous.variable_scope(worker), tf.variable_scope(
+        tf.get_variable_scope(), custom_getter=get
+    ):
         yield
     trainable = tf.get_collection_ref(tf.GraphKeys.TRAINABLE_VARIABLES)
     trainable[:] = [shared for shared, _ in tf.get_collection(_PAIRS)]

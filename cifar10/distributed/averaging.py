@@ -9,9 +9,9 @@ import time
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import network
 from cifar10.distributed import allreduce, server, synchronous
 from cifar10.distributed.worker_session import WorkerOps
+from cifar10.runs import checkpoint
 
 variable_scope = allreduce.variable_scope
 
@@ -20,10 +20,12 @@ def worker_ops(worker, opt, gradients):
     """Return the WorkerOps; see synchronous.worker_ops."""
     step, num_workers = tf.train.get_global_step(), worker.strategy.num_workers
     train_op = worker.train_op(opt, gradients)
+    # The statistics of the run are those of the chief.
+    averages = [v.op.name + checkpoint.AVERAGE_SUFFIX for v in tf.trainable_variables()]
     own_variables = [
         step,
-        *network.variables().values(),
-        *tf.global_variables('.*/ExponentialMovingAverage'),
+        *tf.trainable_variables(),
+        *(v for v in tf.global_variables() if v.op.name in averages),
     ]
     with tf.device(server.device_setter(worker.cluster, worker.task)):
         num_averages = _shared_variable('num_averages', tf.constant(0, tf.int64))

@@ -27,7 +27,7 @@ class TrainedModel(NamedTuple):
         """
         constants = {}
 
-        def constant(unused_getter, name, **unused_arguments):
+        def constant(getter, name, **unused_arguments):
             if name not in constants:
                 (source,) = checkpoint.sources(self.ckpt, {name: None})
                 constants[name] = tf.constant(self.ckpt.values[source], name=name)
@@ -70,7 +70,7 @@ def read(directory, choice, network_name=None):
 def _num_classes(ckpt, found):
     """Return the number of columns of a Network's output weights; of 10 classes if unknown."""
     for variable in found.graph().get_collection(network.OUTPUT_WEIGHTS):
-        weights = ckpt.values.get(variable.op.name)
-        if np.ndim(weights):
-            return weights.shape[-1]
+        (name,) = checkpoint.sources(ckpt, {variable.op.name: variable})
+        if np.ndim(ckpt.values.get(name)):
+            return ckpt.values[name].shape[-1]
     return NUM_CLASSES

@@ -9,6 +9,7 @@ from cifar10.benchmark import measurements
 from cifar10.benchmark.measurements import StepCounts
 from cifar10.config import CLASSIC
 from cifar10.data import dataset
+from cifar10.network import Network
 from cifar10.system import machine
 from cifar10.training import create_job
 
@@ -33,6 +34,7 @@ def test_step_metrics(formulation, monkeypatch):
 
     The baseline has the threads of TensorFlow, and LRN, which OURS reformulates.
     """
+    job = _job()
     threads, configure = [], machine.session_config
     monkeypatch.setattr(
         machine,
@@ -43,7 +45,6 @@ def test_step_metrics(formulation, monkeypatch):
     monkeypatch.setattr(measurements.time, 'perf_counter', lambda: next(times))
     graph = tf.Graph()
     monkeypatch.setattr(tf, 'Graph', lambda: graph)
-    job = _job()
     metrics = measurements.step_metrics(formulation, job, StepCounts(1, 2))
     assert metrics == {'ms per step': 1500, 'examples/sec': 2 * 8 / 1.5}
     assert threads == [job.resources.threads if formulation == 'ours' else None]
@@ -62,9 +63,11 @@ LAYERS = [
 ]
 
 
-def test_operations_of_a_step():
+@pytest.mark.parametrize('num_sub_batches', [1, 8])
+def test_operations_of_a_step(num_sub_batches):
     """A product takes a multiplication and an addition per weight and position."""
-    assert measurements.step_flops(6) == sum(
+    network = Network(num_sub_batches=num_sub_batches)
+    assert measurements.step_flops(network, 6) == sum(
         count * 2 * 6 * positions * inputs * outputs
         for _, positions, inputs, outputs, count in LAYERS
     )

@@ -66,9 +66,28 @@ def test_every_number_has_bounds(script):
 
 
 def _places(script):
-    """Names of the flags of paths: each text that is neither an enum nor a list."""
+    """Names of the flags of places to write or read: each text that is neither an enum nor a list.
+
+    --network is a file that exists, or a name.
+    """
     parsers = flags.ArgumentParser, data_flags.PathParser
-    return [name for name, flag in script.items() if type(flag.parser) in parsers]
+    return [
+        name for name, flag in script.items() if type(flag.parser) in parsers and name != 'network'
+    ]
+
+
+def test_the_network_is_checked(script, tmp_path, monkeypatch):
+    """A network of the package, or an existing Python file."""
+    if 'network' not in script:
+        pytest.skip('the script builds no network')
+    monkeypatch.chdir(tmp_path)
+    for name in ('text.txt', "gr\u00fcn 'a' {x}.py"):
+        (tmp_path / name).write_text('')
+        assert _refused('network', name) == (not name.endswith('.py'))
+    (tmp_path / 'directory.py').mkdir()
+    refused = ('', 'new', 'new.py', 'directory.py', 'gs://bucket/x.py', '__init__', 'model.py')
+    assert [value for value in refused if not _refused('network', value)] == []
+    assert not _refused('network', 'model') and not _refused('network', 'resnet')
 
 
 def test_every_place_is_checked(script, tmp_path, monkeypatch):

@@ -13,8 +13,7 @@ from typing import List, NamedTuple, Sequence, Tuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import cpu_kernels, errors, model, multi_gpu, optimizer
-from cifar10.benchmark import measurements
+from cifar10 import errors, model, multi_gpu, optimizer
 from cifar10.config import (
     CLASSIC,
     FAST,
@@ -23,7 +22,7 @@ from cifar10.config import (
     RunLength,
 )
 from cifar10.errors import UserError
-from cifar10.model import CONV1_FILTERS, CONV2_FILTERS
+from cifar10.network import Network
 from cifar10.system import machine
 from cifar10.system.machine import Threads
 from tests.machine import numpy_network
@@ -45,9 +44,7 @@ _LEARNING_RATE = 0.1
 _FUNCTIONS = {  # of tensors, by the name of their NumPy formulation
     'conv2d': lambda x, weights: model.conv2d(x, weights),
     'max_pool': lambda x: model.max_pool(x, 'pool'),
-    'local_response_normalization': lambda x: model.local_response_normalization(
-        x, 'norm', tf.nn.lrn if cpu_kernels.is_on_gpu(x) else cpu_kernels.lrn
-    ),
+    'local_response_normalization': lambda x: model.local_response_normalization(x, 'norm'),
     'matmul': tf.matmul,
 }
 
@@ -62,6 +59,14 @@ class Operation(NamedTuple):
     types: Sequence[str] = _TYPES
 
 
+_BOTH = ['input', 'weights']
+_LAYERS = [  # name, shapes and gradients of the products of the book's network
+    ('conv1', [(24, 24, 3), (5, 5, 3, 64)], ['', 'weights']),
+    ('conv2', [(12, 12, 64), (5, 5, 64, 64)], _BOTH),
+    ('local3', [(6 * 6 * 64,), (6 * 6 * 64, 384)], _BOTH),
+    ('local4', [(384,), (384, 192)], _BOTH),
+    ('softmax_linear', [(192,), (192, NUM_CLASSES)], _BOTH),
+]
 OPERATIONS = [
     Operation(
         name,
@@ -70,14 +75,14 @@ OPERATIONS = [
         gradients,
         ['float32'] if name == 'softmax_linear' else _TYPES,
     )
-    for name, shapes, gradients in measurements.OPERATIONS
+    for name, shapes, gradients in _LAYERS
 ] + [
-    Operation(name, function, [(size, size, num_filters)], ['input'], types)
-    for name, function, size, num_filters, types in [
-        ('pool1', 'max_pool', 24, CONV1_FILTERS, _TYPES),
-        ('norm1', 'local_response_normalization', 12, CONV1_FILTERS, ['float32']),
-        ('norm2', 'local_response_normalization', 12, CONV2_FILTERS, ['float32']),
-        ('pool2', 'max_pool', 12, CONV2_FILTERS, ['float32']),
+    Operation(name, function, [(size, size, 64)], ['input'], types)
+    for name, function, size, types in [
+        ('pool1', 'max_pool', 24, _TYPES),
+        ('norm1', 'local_response_normalization', 12, ['float32']),
+        ('norm2', 'local_response_normalization', 12, ['float32']),
+        ('pool2', 'max_pool', 12, ['float32']),
     ]
 ]
 
@@ -104,8 +109,9 @@ def cpu_plans():
     by_threads = collections.defaultdict(set)
     for num_towers in range(1, _MAX_TOWERS + 1):
         devices = [f'/cpu:{i}' for i in range(num_towers)]
-        resources = machine.resources(devices, CLASSIC.batch_size)
-        by_threads[resources.threads._replace(prefetch=0)].add(resources.num_sub_batches)
+        number = machine.num_sub_batches(devices, CLASSIC.batch_size)
+        threads = machine.resources(devices, number).threads
+        by_threads[threads._replace(prefetch=0)].add(number)
     return [
         Plan([['/cpu:0']], threads, sorted(numbers, reverse=True))
         for threads, numbers in by_threads.items()
@@ -116,7 +122,7 @@ def gpu_plan(num_gpus):
     """Return the Plan of each GPU alone, and of all GPUs at once."""
     gpus = [f'/gpu:{i}' for i in range(num_gpus)]
     groups = [[gpu] for gpu in gpus] + ([gpus] if num_gpus > 1 else [])
-    return Plan(groups, machine.resources(gpus[:1], CLASSIC.batch_size).threads, [1])
+    return Plan(groups, machine.resources(gpus[:1], 1).threads, [1])
 
 
 class Comparison(NamedTuple):
@@ -139,6 +145,15 @@ class Comparison(NamedTuple):
             f'{"right" if self.is_right else "WRONG"}: {self.name}, {self.type}, {self.devices}, '
             f'{self.num_images} images: relative error {self.error:.1e} (bound {self.bound:g})'
         )
+
+
+def is_books_network():
+    """Return True if cifar10/model.py has the variables of the book's network."""
+    with tf.Graph().as_default():
+        model.inference(tf.zeros([1, 24, 24, 3]))
+        found = {v.op.name: tuple(v.shape.as_list()) for v in tf.global_variables()}
+    expected = {name: value.shape for name, value in initial_values(np.random).items()}
+    return found == expected
 
 
 def compare(plan):
@@ -268,9 +283,8 @@ def _train(hparams, devices, num_sub_batches, batch, variables, plan):
         global_step = tf.train.get_or_create_global_step()
         opt = optimizer.create(tf.constant(_LEARNING_RATE), hparams)
         with multi_gpu.variables_on(devices[0]), tf.variable_scope('', custom_getter=initialize):
-            _, tower_grads = multi_gpu.tower_gradients(
-                towers, batches, opt, hparams=hparams, num_sub_batches=num_sub_batches
-            )
+            network = Network(hparams=hparams, num_sub_batches=num_sub_batches)
+            _, tower_grads = multi_gpu.tower_gradients(towers, batches, opt, network)
         gradients = multi_gpu.average_gradients(tower_grads)
         run_length = RunLength(plan.batch_size, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN)
         train_op = optimizer.train_op(opt, gradients, global_step, run_length, hparams)
@@ -284,7 +298,7 @@ def _train(hparams, devices, num_sub_batches, batch, variables, plan):
 def initial_values(rng):
     """Return random values, similar to the initial ones, of the variables by their names."""
     values = {}
-    for name, (_, shape), _ in measurements.OPERATIONS:
+    for name, (_, shape), _ in _LAYERS:
         # With matrix_weight_rms, the update of `fast` hardly scales these weights.
         stddev = 1 / 192 if name == 'softmax_linear' else FAST.matrix_weight_rms
         values[name + '/weights'] = rng.normal(0, stddev, shape).astype(np.float32)

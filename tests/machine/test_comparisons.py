@@ -148,6 +148,25 @@ def test_a_wrong_product_of_muon(monkeypatch):
     ]
 
 
+@pytest.mark.parametrize(
+    'name, shape', [('conv1/weights', (5, 5, 3, 32)), ('local5/biases', (192,))]
+)
+def test_another_network_is_not_compared(monkeypatch, name, shape):
+    """One line says so."""
+    shapes = {key: value.shape for key, value in comparisons.initial_values(np.random).items()}
+    shapes[name] = shape
+    monkeypatch.setattr(
+        model, 'inference', lambda images: [tf.get_variable(*item) for item in shapes.items()]
+    )
+    monkeypatch.setattr(processes, 'call_in_new_process', None)
+    with pytest.raises(pytest.fail.Exception) as failure:
+        test_machine.test_the_cpu(Plan([['/cpu:0']], Threads(1, 2), [2], 16))
+    assert str(failure.value) == (
+        "cifar10/model.py is not the book's network: these comparisons are of the book's. "
+        'Nothing was compared'
+    )
+
+
 def test_the_verdict_names_each_wrong_result(monkeypatch):
     monkeypatch.setattr(processes, 'call_in_new_process', lambda function, plan: function(plan))
     monkeypatch.setattr(model, 'conv2d', _wrong_gradient(lambda x: int(x.shape[3]) == 64))

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint
-from tests.helpers import checkpoints
+from tests.helpers import checkpoints, messages
 from tests.helpers.small_run import train
 
 DATA = '.data-00000-of-00001'
@@ -150,10 +150,25 @@ def test_a_checkpoint_is_replaced_while_read(tmp_path, monkeypatch):
 )
 def test_a_checkpoint_that_does_not_fit(tmp_path, name, shape, dtype, complaint):
     path = _save(tmp_path, 1)
-    with pytest.raises(UserError, match=f'^The checkpoint {path} does not fit: {complaint}: give '):
+    remedy = 'give the `network` of its run, or another `checkpoint` or `checkpoint_dir`'
+    with messages.raises(f'^The checkpoint {path} does not fit: {complaint}: {remedy}$'):
         checkpoint.check_fits(
             checkpoint.read(path), {name: tf.get_variable('variable', shape, dtype)}
         )
+
+
+def test_moving_averages_or_else_values(tmp_path):
+    names = ['weights', 'weights/ExponentialMovingAverage', 'statistics']
+    checkpoints.write(str(tmp_path / 'averages-1'), {name: np.zeros(2) for name in names})
+    checkpoints.write(str(tmp_path / 'none-1'), {name: np.zeros(2) for name in names[::2]})
+    averages, none = [checkpoint.read(str(tmp_path / name)) for name in ('averages-1', 'none-1')]
+    wanted = {'weights': 1, 'statistics': 2}
+    assert checkpoint.sources(averages, wanted) == {names[1]: 1, 'statistics': 2}
+    assert checkpoint.sources(none, wanted) == wanted
+    assert checkpoint.averages_notes(averages) == []
+    assert checkpoint.averages_notes(none) == [
+        f'{tmp_path}/none-1 has no moving averages: using the weights'
+    ]
 
 
 @pytest.mark.parametrize('value', [np.inf, np.nan])

@@ -13,7 +13,7 @@ from cifar10 import training
 from cifar10.cli import training_flags, training_job
 from cifar10.config import CLASSIC, RunSettings
 from cifar10.data import dataset
-from cifar10.runs import checkpoint, run
+from cifar10.runs import checkpoint, run, run_record
 from cifar10.runs.run import open_run
 from cifar10.scripts import cifar10_train
 from cifar10.system import directories
@@ -136,7 +136,9 @@ def test_a_complete_run(tmp_path, data_dir, capsys, max_steps, num_epoch_steps, 
     settings = RunSettings(max_steps=2, eval_every=0)
     first = training.create_job(data, hparams, settings=settings)
     second = first._replace(
-        hparams=dataclasses.replace(hparams, epochs=num_epoch_steps * 8 / first.num_examples),
+        network=first.network._replace(
+            hparams=dataclasses.replace(hparams, epochs=num_epoch_steps * 8 / first.num_examples)
+        ),
         settings=dataclasses.replace(settings, max_steps=max_steps),
     )
     for each in (first, second):
@@ -154,6 +156,13 @@ def test_a_checkpoint_of_another_network(tmp_path, data_dir):
         global_step.load(1, session)
         tf.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 1)
     before = sorted(os.listdir(str(tmp_path)))
-    with messages.raises('does not fit: its weights is missing'):
+    complaint = (
+        r'does not fit: its weights is missing, not float32 \[2\]: give the `network` of this run%s, '
+        'another `train_dir`, or set `fresh` to train a new run$'
+    )
+    with messages.raises(complaint % ''):
         train(tmp_path, data_dir, 3)
     assert sorted(os.listdir(str(tmp_path))) == before
+    run_record.write(str(tmp_path), training.record(job(data_dir)))
+    with messages.raises(complaint % r' \(model\)'):
+        train(tmp_path, data_dir, 3)

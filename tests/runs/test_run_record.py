@@ -1,6 +1,7 @@
 """Record of a run: complete, compared with a resumed run, also of an earlier version."""
 
 import dataclasses
+import hashlib
 import json
 import math
 import os
@@ -8,7 +9,7 @@ import re
 
 import pytest
 
-from cifar10 import training
+from cifar10 import model, training
 from cifar10.config import FAST, HPARAMS, RunSettings
 from cifar10.data import dataset
 from cifar10.runs import run_record
@@ -141,6 +142,7 @@ def _changed(record, name, value):
         ('processor', 'Another', 'the computer'),
         ('onednn', 'other', 'TF_ENABLE_ONEDNN_OPTS'),
         ('num_sub_batches', 99, 'the number of cores, or `inter_op_threads`'),
+        ('network_checksum', 'other', 'the source of the network'),
     ],
 )
 def test_a_deterministic_run_that_cannot_continue(tmp_path, data_dir, name, other, cause):
@@ -159,7 +161,22 @@ def test_a_deterministic_run_that_cannot_continue(tmp_path, data_dir, name, othe
     with messages.raises(complaint % re.escape(str(record.flat()[name]))):
         open_run(str(tmp_path), changed).__enter__()
     with open_run(str(tmp_path), dataclasses.replace(changed, deterministic=False)) as run:
-        assert 'deterministic False (was True)' in run.notes[0]
+        assert 'deterministic False (was True)' in run.notes[-1]
+
+
+def test_a_changed_network_is_named(tmp_path, data_dir):
+    """Not that of an earlier version, which recorded none."""
+    record = training.record(job(data_dir))
+    with open(model.__file__, 'rb') as source:
+        checksum = hashlib.sha256(source.read()).hexdigest()
+    assert (record.network, record.network_checksum) == ('model', checksum)
+    for recorded, notes in [
+        (checksum, []),
+        (None, []),
+        ('other', ['The source of the network has changed: model']),
+    ]:
+        run_record.write(str(tmp_path), dataclasses.replace(record, network_checksum=recorded))
+        assert run_record.check_resumable(str(tmp_path), record) == (record, notes)
 
 
 def test_runs_that_a_deterministic_one_cannot_continue(tmp_path, data_dir):

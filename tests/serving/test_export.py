@@ -75,10 +75,18 @@ def exported(run, tmp_path_factory):
     return str(out)
 
 
-@pytest.mark.parametrize('cores', [2, 16])
-def test_any_number_of_images(run, exported, monkeypatch, cores):
+@pytest.mark.parametrize(
+    'cores, numbers', [(2, [1, 1, 1, 1, 3, 4, 4]), (16, [1, 1, 1, 1, 3, 16, 32])]
+)
+def test_any_number_of_images(run, exported, monkeypatch, cores, numbers):
     """Of the exported model, and of the predictions of a checkpoint, which has sub-batches."""
     monkeypatch.setattr(machine, 'num_cores', lambda: cores)
+    built, choose = [], machine.resources
+    monkeypatch.setattr(
+        machine,
+        'resources',
+        lambda devices, number: built.append(number) or choose(devices, number),
+    )
     saved_model, _ = prediction.saved_model_predictor(exported)
     images = np.tile(run.images.transpose(0, 3, 1, 2), [6, 1, 1, 1])
     expected = np.tile(run.probabilities, [6, 1])
@@ -86,6 +94,7 @@ def test_any_number_of_images(run, exported, monkeypatch, cores):
         network = trained_model.read(run.directory, 'latest')
         for predict in (saved_model, prediction.checkpoint_predictor(network, n)):
             np.testing.assert_allclose(predict(images[:n]), expected[:n], atol=1e-4)
+    assert built == numbers
 
 
 @pytest.mark.slow

@@ -11,9 +11,11 @@ import numpy as np
 from PIL import Image
 import pytest
 
-from cifar10 import evaluation
+from cifar10 import evaluation, network
 from cifar10.data import dataset, synthetic
+from cifar10.network import Network
 from cifar10.runs import checkpoint
+from cifar10.serving import trained_model
 from tests.helpers import checkpoints, messages, oracle, pictures, programs
 
 COUNT = 7
@@ -165,12 +167,26 @@ def test_names_of_the_run(own_run, tmp_path):
     record = tmp_path / 'run' / 'run.json'
     record.write_text(json.dumps({'num_towers': 1, 'class_names': ['one', 'too', 'few']}))
     status, _, stderr = _predict(own_run, own_run.files[0])
-    assert status == 1 and 'run.json has 3 class names, but the checkpoint has 10' in stderr
+    complaint = (
+        'softmax_linear/biases/ExponentialMovingAverage is float32 [10], not float32 [3]: '
+        'give the --network of its run, or another --checkpoint or --checkpoint_dir\n'
+    )
+    assert status == 1 and complaint in stderr
     record.unlink()  # like a checkpoint of the tutorial
     status, stdout, stderr = _predict(own_run, '--json', own_run.files[0])
     assert status == 0 and 'The checkpoint has no record of its class names: ' in stderr
     for entry in json.loads(stdout)['predictions']:
         assert entry['name'] == dataset.CLASS_NAMES[entry['class']]
+
+
+def test_class_numbers_without_a_record(tmp_path):
+    """As many as there are output weights."""
+    variables = network.variables(Network(num_classes=7).graph())
+    path = str(tmp_path / 'model.ckpt-1')
+    zeros = {name: np.zeros(v.shape.as_list(), np.float32) for name, v in variables.items()}
+    checkpoints.write(path, zeros)
+    found = trained_model.read(str(tmp_path), path)
+    assert (found.network, found.class_names) == (Network(num_classes=7), list('0123456'))
 
 
 def test_the_chosen_checkpoint(own_run, tmp_path):

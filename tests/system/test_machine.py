@@ -54,8 +54,16 @@ def test_threads_and_sub_batches(
     monkeypatch, cores, devices, batch_size, given, chosen, sub_batches
 ):
     monkeypatch.setattr(machine, 'num_cores', lambda: cores)
-    found = machine.resources(devices, batch_size, overrides=given)
-    assert (found.threads, found.num_sub_batches) == (chosen, sub_batches)
+    number = machine.num_sub_batches(devices, batch_size, given.inter_op)
+    threads = machine.resources(devices, number, overrides=given).threads
+    assert (threads, number) == (chosen, sub_batches)
+
+
+@pytest.mark.parametrize('number, chosen', [(1, Threads(4, 4, 2)), (2, Threads(1, 4, 2))])
+def test_threads_of_a_network_with_fewer_sub_batches(monkeypatch, number, chosen):
+    """Four cores for two towers: they share the operations of an undivided batch."""
+    monkeypatch.setattr(machine, 'num_cores', lambda: 4)
+    assert machine.resources(_cpus(2), number).threads == chosen
 
 
 @pytest.mark.skipif(
