@@ -97,7 +97,7 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, settings=
         labels, images = shuffled_records(split, num_examples, batch_size, settings)
         sampled = distortions.sample(batch_size, settings.hparams)
         images = distortions.distort(images, sampled)
-        return images, check_labels(labels, split.num_classes)
+        return images, labels
 
 
 def min_queue_examples(num_examples):
@@ -172,19 +172,6 @@ def _read_records(filename_queue, split, shard=Shard()):
     return tf.reshape(tf.decode_raw(values, tf.uint8), [-1, record_bytes])
 
 
-def check_labels(labels, num_classes):
-    """Return the labels, int32 [n], with an assertion that all are below `num_classes`.
-
-    The assertion fails if a file changed after its verification. Without the assertion, a GPU would
-    compute NaN.
-    """
-    with tf.device('/cpu:0'), tf.name_scope('check_labels'):
-        message = f'a label is outside 0 to {num_classes - 1}: restore the data, a file has changed'
-        check = tf.debugging.Assert(tf.reduce_max(labels) < num_classes, [message])
-        with tf.control_dependencies([check]):
-            return tf.identity(labels)
-
-
 def prefetch_queue(images, labels, capacity, num_threads=1):
     """Prefetch up to `capacity` batches in `num_threads` threads.
 
@@ -242,33 +229,29 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, num_epoc
     verification.verify(split)
     labels, images = undistorted_records(split, batch_size, num_epochs)
     with tf.device('/cpu:0'), tf.name_scope('crop'):
-        return distortions.crop(images), check_labels(labels, split.num_classes)
+        return distortions.crop(images), labels
 
 
 def undistorted_records(split, batch_size=BATCH_SIZE, num_epochs=None):
-    """Return batches of raw records in the order of the files; see `inputs`.
-
-    Args:
-      split: a Split.
-      batch_size: examples per batch.
-      num_epochs: number of passes over the examples; None is endless.
+    """Return batches of raw records in the order of the files; for the arguments see `inputs`.
 
     Returns:
       labels: int32 [n].
       images: uint8 [n, 3, 32, 32].
     """
     with tf.device('/cpu:0'), tf.name_scope('inputs'):
-        queue = tf.FIFOQueue(
-            4 * batch_size, [tf.uint8], [[split.record_bytes]], name='record_queue'
+        filenames = (
+            _filename_queue(split.paths * num_epochs)
+            if num_epochs
+            else tf.train.string_input_producer(split.paths, shuffle=False)
         )
-        if num_epochs:
-            filenames = _filename_queue(split.paths * num_epochs)
-            rows = queue.dequeue_up_to(batch_size)
-        else:
-            filenames = tf.train.string_input_producer(split.paths, shuffle=False)
-            rows = queue.dequeue_many(batch_size)
-        enqueue = queue.enqueue_many([_read_records(filenames, split)])
-        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue]))
+        rows = tf.train.batch(
+            [_read_records(filenames, split)],
+            batch_size,
+            capacity=4 * batch_size,
+            enqueue_many=True,
+            allow_smaller_final_batch=bool(num_epochs),
+        )
         return _split_records(rows, split.label_bytes)
 
 

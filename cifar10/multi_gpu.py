@@ -1,5 +1,7 @@
 """Towers on GPUs: devices, losses, gradients, and the average of the gradients."""
 
+import itertools
+
 import tensorflow.compat.v1 as tf
 
 from cifar10.network import Network
@@ -99,28 +101,22 @@ def average_gradients(tower_grads):
       A list of (mean gradient, variable), without variables that have no gradients.
 
     Raises:
-      ValueError: towers differ in variables, in missing gradients, or in a gradient's shape.
+      ValueError: the towers differ, for example because a network creates variables by tf.Variable.
     """
-    lengths = [len(grads) for grads in tower_grads]
-    if len(set(lengths)) > 1:
-        raise ValueError(f'The towers have gradients for different numbers of variables: {lengths}')
+    averages = []
     with tf.name_scope('average_gradients'):
-        averages = [_average_gradient(grads_and_vars) for grads_and_vars in zip(*tower_grads)]
-    return [(gradient, variable) for gradient, variable in averages if gradient is not None]
-
-
-def _average_gradient(grads_and_vars):
-    """Return the mean of one variable's gradients, or None, and the variable."""
-    gradients, variable = [gradient for gradient, _ in grads_and_vars], grads_and_vars[0][1]
-    if any(other is not variable for _, other in grads_and_vars):
-        names = ', '.join(v.op.name for _, v in grads_and_vars)
-        raise ValueError(f'Towers disagree on a variable: {names}')
-    without = [i for i, gradient in enumerate(gradients) if gradient is None]
-    if without and len(without) < len(gradients):
-        raise ValueError(
-            f'{variable.op.name} has a gradient in some towers, but none in towers {without}'
-        )
-    if without or len(gradients) == 1:
-        return gradients[0], variable
-    with tf.device(variable.device):
-        return tf.add_n(gradients) / len(gradients), variable
+        for grads_and_vars in itertools.zip_longest(*tower_grads, fillvalue=(None, None)):
+            gradients, variables = zip(*grads_and_vars)
+            variable, without = variables[0], [gradient is None for gradient in gradients]
+            if any(other is not variable for other in variables) or len(set(without)) > 1:
+                names = ', '.join(v.op.name if v is not None else 'none' for v in variables)
+                raise ValueError(
+                    f'The towers differ in these variables or in their gradients: {names}. '
+                    'A network must create its variables by tf.get_variable'
+                )
+            if without[0]:
+                continue
+            with tf.device(variable.device):
+                mean = tf.add_n(gradients) / len(gradients) if len(gradients) > 1 else gradients[0]
+                averages.append((mean, variable))
+    return averages

@@ -93,26 +93,19 @@ class Muon(tf.train.MomentumOptimizer):
     mean square of about `matrix_learning_rate`.
     """
 
-    def __init__(
-        self, learning_rate, momentum, matrix_learning_rate, matrix_weight_decay, matrix_weight_rms
-    ):
+    def __init__(self, learning_rate, momentum, matrix_learning_rate, matrix_weight_rms):
         """Create the optimizer.
 
         Args:
           learning_rate: a scalar, for the other variables.
           momentum: a float.
           matrix_learning_rate: a scalar, for the weights of hidden layers.
-          matrix_weight_decay: these weights are multiplied by 1 - matrix_learning_rate *
-            matrix_weight_decay per step. The decay is not part of the gradient, because
-            orthogonalization would change its size (Loshchilov and Hutter, 2017, arXiv
-            1711.05101).
-          matrix_weight_rms: if it is not 0, these weights are scaled to this root mean square after
-            each update. The relative size of an update then depends on the learning rate only
-            (Jordan, 2024, airbench94_muon.py of github.com/KellerJordan/cifar10-airbench).
+          matrix_weight_rms: these weights are scaled to this root mean square after each update.
+            The relative size of an update then depends on the learning rate only (Jordan, 2024,
+            airbench94_muon.py of github.com/KellerJordan/cifar10-airbench).
         """
         super().__init__(learning_rate, momentum, use_nesterov=True, name='Muon')
         self._matrix_learning_rate = matrix_learning_rate
-        self._matrix_weight_decay = matrix_weight_decay
         self._matrix_weight_rms = matrix_weight_rms
 
     def _prepare(self):
@@ -162,18 +155,13 @@ class Muon(tf.train.MomentumOptimizer):
 
     def _updated(self, variable, updates):
         """Return the new weights, from the updates of their blocks."""
-        weights = variable
-        if self._matrix_weight_decay:
-            weights = (1 - self._matrix_learning_rate * self._matrix_weight_decay) * weights
-        on_gpu = machine.is_gpu(variable.device)
-        blocks = [x - update for x, update in zip(_to_blocks(weights, on_gpu), updates)]
-        if self._matrix_weight_rms:
-            # sum(block^2) / 2, divided by its value at the wanted root mean square
-            ratio = tf.add_n([tf.nn.l2_loss(block) for block in blocks]) / (
-                variable.shape.num_elements() * self._matrix_weight_rms**2 / 2
-            )
-            blocks = [tf.rsqrt(ratio + 1e-24) * block for block in blocks]
-        return _from_blocks(blocks, variable.shape)
+        old_blocks = _to_blocks(variable, machine.is_gpu(variable.device))
+        blocks = [old - update for old, update in zip(old_blocks, updates)]
+        # sum(block^2) / 2, divided by its value at the wanted root mean square
+        ratio = tf.add_n([tf.nn.l2_loss(block) for block in blocks]) / (
+            variable.shape.num_elements() * self._matrix_weight_rms**2 / 2
+        )
+        return _from_blocks([tf.rsqrt(ratio + 1e-24) * block for block in blocks], variable.shape)
 
 
 def _is_hidden(variable):

@@ -1,36 +1,9 @@
-"""Learning rate, run length, optimizers, moving averages and train op."""
-
-import math
+"""Learning rate, optimizers, moving averages and train op."""
 
 import tensorflow.compat.v1 as tf
 
 from cifar10 import network
-from cifar10.config import RECIPES
 from cifar10.system import machine
-
-
-def examples_per_decay(run_length, hparams):
-    """Return the number of examples per decay of the staircase schedule, at least 1."""
-    return max(1, int(round(run_length.examples_per_epoch * hparams.num_epochs_per_decay)))
-
-
-def num_steps(run_length, hparams):
-    """Return the number of steps in hparams.epochs, rounded up, at least 1, or math.inf."""
-    if math.isinf(hparams.epochs):
-        return math.inf
-    steps = hparams.epochs * run_length.examples_per_epoch / run_length.examples_per_step
-    return max(1, math.ceil(round(steps, 6)))  # rounding error: 1.1 * 100 > 110
-
-
-def batch_factor(run_length, hparams):
-    """Return examples per step / batch size of the recipe."""
-    return run_length.examples_per_step / RECIPES[hparams.recipe].batch_size
-
-
-def peak_learning_rate(run_length, hparams):
-    """Return the highest rate of the schedule: initial_learning_rate, scaled by lr_scaling."""
-    factors = {'none': 1, 'linear': batch_factor(run_length, hparams)}
-    return hparams.initial_learning_rate * factors[hparams.lr_scaling]
 
 
 def learning_rate(global_step, run_length, hparams):
@@ -57,7 +30,7 @@ def learning_rate(global_step, run_length, hparams):
         # 350 epochs have 17.5 million examples. So examples are counted in int64 and float64.
         step = tf.cast(global_step, tf.int64)
         if hparams.schedule == 'staircase':
-            decays = step * run_length.examples_per_step // examples_per_decay(run_length, hparams)
+            decays = step * run_length.examples_per_step // run_length.examples_per_decay(hparams)
             factor = tf.pow(hparams.learning_rate_decay_factor, tf.cast(decays, tf.float32))
         else:  # linear
             epoch = run_length.epoch_at(tf.cast(step, tf.float64) + 0.5)
@@ -66,7 +39,7 @@ def learning_rate(global_step, run_length, hparams):
             if warmup:  # the decay is above 1 during the warm-up
                 factor = tf.minimum(epoch / warmup, factor)
             factor = tf.cast(factor, tf.float32)
-        return tf.multiply(peak_learning_rate(run_length, hparams), factor, name='rate')
+        return tf.multiply(run_length.peak_learning_rate(hparams), factor, name='rate')
 
 
 def create(learning_rate, hparams):
@@ -89,20 +62,8 @@ def create(learning_rate, hparams):
         learning_rate,
         hparams.momentum,
         matrix_learning_rate,
-        hparams.matrix_weight_decay,
         hparams.matrix_weight_rms,
     )
-
-
-def max_average_decay(run_length, hparams):
-    """Return moving_average_decay, or the decay for moving_average_fraction.
-
-    If moving_average_fraction is not 0, it is 1 - 1 / (moving_average_fraction * steps of the run).
-    The averages then cover the same fraction of a run of any length.
-    """
-    if not hparams.moving_average_fraction:
-        return hparams.moving_average_decay
-    return max(0.0, 1 - 1 / (hparams.moving_average_fraction * num_steps(run_length, hparams)))
 
 
 def train_op(opt, gradients, global_step, run_length, hparams):
@@ -127,7 +88,7 @@ def train_op(opt, gradients, global_step, run_length, hparams):
     """
     with tf.name_scope('moving_averages/'):
         step = tf.cast(global_step, tf.float32) + 1
-        decay = tf.minimum(max_average_decay(run_length, hparams), (1 + step) / (10 + step))
+        decay = tf.minimum(run_length.max_average_decay(hparams), (1 + step) / (10 + step))
         rate = 1 - decay
     # On a CPU, each variable and its average are updated as soon as the gradient is there. A GPU
     # runs one operation after the other, and Muon has fewer operations for all variables at once.

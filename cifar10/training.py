@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import __version__, cpu_kernels, networks, optimizer
+from cifar10 import __version__, cpu_kernels, networks
 from cifar10.config import CLASSIC, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, RunLength, RunSettings
 from cifar10.data import verification
 from cifar10.data.dataset import Dataset
@@ -60,7 +60,7 @@ class Job(NamedTuple):
             self.hparams.batch_size * batches, self.num_examples, batches_per_step=batches
         )
         return endless._replace(
-            last_step=min(self.settings.max_steps, optimizer.num_steps(endless, self.hparams))
+            last_step=min(self.settings.max_steps, endless.num_steps(self.hparams))
         )
 
     @property
@@ -162,7 +162,7 @@ def is_complete(job, directory, saved_step):
         return False
     limits = {
         'max_steps': job.settings.max_steps,
-        'epochs': optimizer.num_steps(job.run_length, job.hparams),
+        'epochs': job.run_length.num_steps(job.hparams),
     }
     reached = ' and '.join(name for name, limit in limits.items() if limit <= saved_step)
     print(

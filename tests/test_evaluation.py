@@ -6,7 +6,6 @@ import sys
 
 import numpy as np
 import pytest
-import tensorflow.compat.v1 as tf
 
 from cifar10 import cpu_kernels, evaluation
 from cifar10.config import FAST
@@ -77,17 +76,14 @@ def test_raw_weights_without_averages(tmp_path, data_dir, paths, capsys):
     assert f'{path} has no moving averages: using the weights' in capsys.readouterr().out
 
 
-def test_examples_that_change(tmp_path, own_data_dir, monkeypatch):
-    """Before an evaluation the file is verified; during one, a wrong label is noticed."""
+def test_examples_that_change(tmp_path, own_data_dir):
+    """The file is verified before each evaluation."""
     test = dataset.read(own_data_dir).test
     (path,) = test.paths
     evaluator = evaluation.Evaluator(test)
     saved = checkpoint.read(checkpoints.save(tmp_path, 1)[0])
     faults.relabel(path, 255)
     with messages.raises(f'^{path} has labels that are not 0 to 9 '):
-        evaluator.evaluate(saved)
-    monkeypatch.setattr(evaluation.verification, 'verify', lambda split: 50)
-    with pytest.raises(tf.errors.OpError, match='a label is outside 0 to 9: restore the data'):
         evaluator.evaluate(saved)
 
 

@@ -8,7 +8,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10 import network, optimizer
-from cifar10.config import BEST, CLASSIC, FAST, HPARAMS, RECIPES, RunLength
+from cifar10.config import CLASSIC, FAST, HPARAMS, RECIPES, RunLength
 
 RUN_LENGTH = RunLength(128, 50000)
 LINEAR = dataclasses.replace(CLASSIC, schedule='linear', initial_learning_rate=0.5, epochs=5.0)
@@ -43,7 +43,7 @@ def test_recipes():
         contrast=0.8,
     )
     assert tutorial.items() <= dataclasses.asdict(CLASSIC).items()
-    assert RECIPES == {'classic': CLASSIC, 'fast': FAST, 'best': BEST}
+    assert RECIPES == {'classic': CLASSIC, 'fast': FAST}
     assert list(RECIPES) == HPARAMS['recipe'].metadata['choices']
     assert [hparams.recipe for hparams in RECIPES.values()] == list(RECIPES)
 
@@ -81,7 +81,7 @@ def test_what_counts_epochs():
 def test_lengths():
     for num_epochs, examples in [(350.0, 17500000), (0.001, 50), (1e-9, 1)]:
         hparams = dataclasses.replace(CLASSIC, num_epochs_per_decay=num_epochs)
-        assert optimizer.examples_per_decay(RUN_LENGTH, hparams) == examples
+        assert RUN_LENGTH.examples_per_decay(hparams) == examples
     for examples, epochs, steps in [
         (128, np.inf, np.inf),
         (128, 256.0, 100000),
@@ -89,7 +89,7 @@ def test_lengths():
         (128, 1e-9, 1),
     ]:
         hparams = dataclasses.replace(CLASSIC, epochs=epochs)
-        assert optimizer.num_steps(RunLength(examples, 50000), hparams) == steps
+        assert RunLength(examples, 50000).num_steps(hparams) == steps
 
 
 @pytest.mark.parametrize('towers, warmup', [(1, 0.0), (1, 0.5), (4, 2.0)])
@@ -99,7 +99,7 @@ def test_linear_schedule_at_every_step(towers, warmup):
         dataclasses.replace(LINEAR, warmup_epochs=warmup),
         RunLength(8 * towers, 100),
     )
-    steps = optimizer.num_steps(run_length, hparams)
+    steps = run_length.num_steps(hparams)
     assert steps == {1: 63, 4: 16}[towers]  # 62.5, 15.625
     rates = _rates(run_length, hparams, range(steps + 2))
     epochs = (np.arange(steps + 2) + 0.5) * 8 * towers / 100
@@ -117,8 +117,8 @@ def test_scaling_of_the_learning_rate(lr_scaling, examples, factor):
         RunLength(examples, 50000),
     )
     np.testing.assert_allclose(_rates(run_length, hparams, [3]), 0.1 * factor, rtol=1e-6)
-    assert optimizer.peak_learning_rate(run_length, hparams) == pytest.approx(0.1 * factor)
-    assert optimizer.batch_factor(run_length, hparams) == examples / 128
+    assert run_length.peak_learning_rate(hparams) == pytest.approx(0.1 * factor)
+    assert run_length.batch_factor(hparams) == examples / 128
 
 
 def test_momentum_is_nesterovs():

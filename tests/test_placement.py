@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import model, multi_gpu, optimizer
 from cifar10.cli import training_job
-from cifar10.config import BEST, CLASSIC, FAST, RunLength
+from cifar10.config import CLASSIC, FAST, RunLength
 from cifar10.network import Network
 from cifar10.system import machine
 from tests.helpers import checkouts, forks, pages
@@ -24,7 +24,6 @@ HPARAMS = {
     'fast': dataclasses.replace(
         FAST, warmup_epochs=0.0, moving_average_fraction=0.0, moving_average_decay=0.3
     ),
-    'best': dataclasses.replace(BEST, warmup_epochs=0.0, initial_learning_rate=0.02),
 }
 
 
@@ -99,7 +98,7 @@ def _update_on_one_device(recipe):
     [
         (4, 'cpu', 'classic'),
         (2, 'first_device', 'fast'),
-        pytest.param(2, 'cpu', 'best', marks=SLOW),
+        pytest.param(2, 'cpu', 'fast', marks=SLOW),
     ],
 )
 def test_every_placement_makes_the_update_of_one_device(num_towers, strategy, recipe):

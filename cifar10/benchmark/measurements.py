@@ -1,13 +1,12 @@
 """Measurements of the input pipeline and of the training step in one process."""
 
-import statistics
 import time
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from cifar10 import cpu_kernels, input as input_lib, multi_gpu, optimizer
+from cifar10 import input as input_lib, multi_gpu, optimizer
 from cifar10.benchmark import reference
 from cifar10.config import DEPTH, IMAGE_SIZE
 from cifar10.system import machine
@@ -106,62 +105,3 @@ def step_metrics(formulation, job, steps):
         'ms per step': seconds / steps.measured * 1e3,
         'examples/sec': steps.measured * job.run_length.examples_per_step / seconds,
     }
-
-
-def step_flops(network, batch_size):
-    """Return the floating-point operations of the products and convolutions of a step of a tower.
-
-    A product of [m, k] and [k, n] takes 2 m k n operations. A convolution is a product with one row
-    per position of each example, and so are its gradients. Products with the padding count,
-    although kernels may skip them.
-
-    Args:
-      network: a Network.
-      batch_size: examples per tower.
-    """
-    size = [batch_size, IMAGE_SIZE, IMAGE_SIZE, DEPTH]
-    with tf.Graph().as_default() as graph, cpu_kernels.portable():
-        whole = network._replace(num_sub_batches=1)
-        logits = whole.inference(tf.placeholder(tf.float32, size), is_training=True)
-        gradients = tf.gradients(logits, tf.trainable_variables())
-        needed = [tensor.op.name for tensor in [logits, *gradients] if tensor is not None]
-        nodes = tf.graph_util.extract_sub_graph(graph.as_graph_def(), needed).node
-    return sum(_flops(graph.get_operation_by_name(node.name)) for node in nodes)
-
-
-def _flops(op):
-    """Return the floating-point operations of a product or convolution, else 0."""
-    shapes = [tensor.shape for tensor in [*op.inputs, *op.outputs]]
-    if op.type == 'MatMul':
-        rows = shapes[0][0 if op.get_attr('transpose_a') else 1]
-        return 2 * int(rows) * shapes[2].num_elements()
-    if not op.type.startswith('Conv2D'):
-        return 0
-    # Tensors with positions (small side), and the kernel, of the convolution or its gradients
-    positions, kernel = {
-        'Conv2D': (shapes[-1], shapes[1]),
-        'Conv2DBackpropInput': (shapes[2], shapes[1]),
-        'Conv2DBackpropFilter': (shapes[2], shapes[-1]),
-    }[op.type]
-    return 2 * positions[:3].num_elements() * kernel.num_elements()
-
-
-def matmul_flops_per_sec(device, size=4096, num_repeats=5):
-    """Return the median FLOP/s of float32 products of size x size matrices on a device.
-
-    On recent GPUs TensorFlow rounds the factors to TF32, as in the network.
-    """
-    # session.run itself takes up to 1 ms. On an NVIDIA H100, 64 products take more than 20 ms.
-    num_products = 64 if machine.is_gpu(device) else 1
-    with tf.Graph().as_default(), tf.device(device):
-        # With this standard deviation the products have it, too, and do not overflow.
-        product, factor = [
-            tf.Variable(tf.random_normal([size, size], stddev=size**-0.5)) for _ in range(2)
-        ]
-        for _ in range(num_products):
-            product = tf.matmul(product, factor)
-        with tf.Session(config=machine.session_config([device])) as session:
-            session.run(tf.global_variables_initializer())
-            _run(session, product.op, 1)
-            seconds = [_run(session, product.op, 1)[0] for _ in range(num_repeats)]
-    return num_products * 2 * size**3 / statistics.median(seconds)

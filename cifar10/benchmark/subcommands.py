@@ -15,7 +15,6 @@ from cifar10.benchmark import measurements, processes
 from cifar10.benchmark.measurements import BASELINE, OURS, StepCounts
 from cifar10.cli import program
 from cifar10.report import text_report
-from cifar10.system import machine
 from cifar10.training import Job
 
 
@@ -47,8 +46,7 @@ def measure_input(formulation, settings):
 
 def measure_step(formulation, settings):
     """Measure the training step on batches in memory."""
-    metrics = settings.measure(measurements.step_metrics, formulation, (10, 100))
-    return _with_utilization(metrics, settings.job)
+    return settings.measure(measurements.step_metrics, formulation, (10, 100))
 
 
 def measure_train(_, settings):
@@ -60,6 +58,7 @@ def measure_train(_, settings):
             os.path.join(settings.scripts_dir, 'cifar10_multi_gpu_train.py'),
             '--data_dir=' + job.dataset.directory,
             '--train_dir=' + train_dir,
+            f'--network={job.network.name}',
             f'--num_gpus={job.num_towers}',
             f'--batch_size={job.hparams.batch_size}',
             f'--max_steps={sum(steps)}',
@@ -75,30 +74,9 @@ def measure_train(_, settings):
     # The line of the first update is that of step 0.
     start = times[steps.warmup if steps.warmup > 1 else 0]
     seconds = (times[sum(steps)] - start).total_seconds()
-    metrics = {
+    return {
         'ms per step': seconds / steps.measured * 1e3,
         'examples/sec': steps.measured * job.run_length.examples_per_step / seconds,
-    }
-    return _with_utilization(metrics, job)
-
-
-def _with_utilization(metrics, job):
-    """Add the GFLOP/s, and their ratio to a matrix product measured in the same round."""
-    devices = job.resources.devices
-    flops = measurements.step_flops(job.network, job.hparams.batch_size) * len(devices)
-    rate = flops / metrics['ms per step'] / 1e6
-    # CPU devices share the same cores.
-    num_units = len(set(devices)) if machine.is_gpu(devices[0]) else 1
-    limit = (
-        num_units
-        / 1e9
-        * processes.call_in_new_process(measurements.matmul_flops_per_sec, devices[0])
-    )
-    return {
-        **metrics,
-        'GFLOP/s': rate,
-        'matrix product, GFLOP/s': limit,
-        'share of the matrix product': rate / limit,
     }
 
 

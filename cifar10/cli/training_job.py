@@ -9,7 +9,7 @@ import math
 
 from absl import flags
 
-from cifar10 import multi_gpu, network, optimizer, training
+from cifar10 import multi_gpu, network, training
 from cifar10.cli import data_flags, program, training_flags
 from cifar10.config import CLASSIC, HPARAMS, RECIPES
 from cifar10.data import dataset, verification
@@ -158,7 +158,7 @@ def _plan_lines(job, first_step, is_single_process):
         f'Devices: {", ".join(devices)}{weights}',
         f'Threads: intra-op {threads.intra_op}, inter-op {threads.inter_op}, input pipeline {threads.prefetch}',
         f'Batch: {hparams.batch_size} examples per tower (sub-batches: {job.network.num_sub_batches}), '
-        f'{run_length.examples_per_step} examples per step, {optimizer.batch_factor(run_length, hparams):g} times the batch of the recipe',
+        f'{run_length.examples_per_step} examples per step, {run_length.batch_factor(hparams):g} times the batch of the recipe',
         f'Epoch: {run_length.examples_per_epoch} examples, {run_length.examples_per_epoch / run_length.examples_per_step:.1f} steps',
         'Recipe: ' + _recipe(hparams),
         f'Products of the hidden layers: {dtype} (--compute_dtype={hparams.compute_dtype})',
@@ -194,13 +194,13 @@ def _recipe(hparams):
 
 def _learning_rate(run_length, hparams):
     """Return the learning rate schedule."""
-    rate = optimizer.peak_learning_rate(run_length, hparams)
+    rate = run_length.peak_learning_rate(hparams)
     if hparams.schedule_ends:
         return (
             f'rises to {rate:g} in {hparams.warmup_epochs:g} epochs, then falls to 0 at epoch {hparams.epochs:g} '
-            f'(step {optimizer.num_steps(run_length, hparams)})'
+            f'(step {run_length.num_steps(hparams)})'
         )
-    examples = optimizer.examples_per_decay(run_length, hparams)
+    examples = run_length.examples_per_decay(hparams)
     return (
         f'{rate:g}, multiplied by {hparams.learning_rate_decay_factor:g} every {hparams.num_epochs_per_decay:g} epochs '
         f'({math.ceil(examples / run_length.examples_per_step)} steps)'

@@ -2,7 +2,7 @@
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import multi_gpu, network, optimizer
+from cifar10 import multi_gpu, network
 from cifar10.distributed.worker_session import WorkerOps
 
 
@@ -27,7 +27,7 @@ def worker_ops(worker, opt, gradients):
       gradients: a list of (gradient, variable), averaged over the worker's towers.
     """
     strategy, job, global_step = worker.strategy, worker.job, tf.train.get_global_step()
-    max_decay = optimizer.max_average_decay(job.run_length, job.hparams)
+    max_decay = job.run_length.max_average_decay(job.hparams)
     sync = tf.train.SyncReplicasOptimizer(
         opt,
         replicas_to_aggregate=strategy.num_aggregated,

@@ -9,7 +9,7 @@ import math
 import os
 from typing import List, Optional
 
-from cifar10.config import CLASSIC, HPARAMS, HParams
+from cifar10.config import CLASSIC, HPARAMS, RECIPES, HParams
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.system import files
@@ -118,6 +118,8 @@ def _parse(content):
         if not field.metadata['choices'] and not is_number:
             raise ValueError(f'{name} is {value!r}')
         hparams[name] = field.type(value)
+    # In early versions, Muon had a weight decay instead.
+    hparams['matrix_weight_rms'] = hparams['matrix_weight_rms'] or CLASSIC.matrix_weight_rms
     if content.get('last_step') is None:
         content['last_step'] = math.inf
     if 'num_towers' in content:  # its name in early versions
@@ -166,8 +168,10 @@ def check_resumable(directory, record):
         return record, []
     found = read(directory)
     new, recorded = record.flat(), found.flat()
-    remedy = 'give {}, or another directory, or set {{fresh}} to move the run aside'
-    data_remedy = remedy.format('its data with {dataset} or {data_dir}')
+    remedy = 'give {}another directory, or set {{fresh}} to move the run aside'
+    data_remedy = remedy.format('its data with {dataset} or {data_dir}, or ')
+    # An early version had another recipe.
+    same = 'the same, or ' if found.hparams.recipe in RECIPES else ''
     parameters = 'dataset', 'data_dir', 'fresh'
     # Other optimizers have other variables.
     unchangeable_names = ['class_names', 'recipe', 'optimizer']
@@ -179,7 +183,7 @@ def check_resumable(directory, record):
             raise UserError(
                 f'The run in {directory} was trained with {name} {formatted(recorded[name])}, not '
                 f'{formatted(new[name])}',
-                data_remedy if is_data else remedy.format('the same'),
+                data_remedy if is_data else remedy.format(same),
                 *parameters,
             )
     if recorded['data_checksum'] not in (None, new['data_checksum']):

@@ -9,7 +9,6 @@ from cifar10.benchmark import measurements
 from cifar10.benchmark.measurements import StepCounts
 from cifar10.config import CLASSIC
 from cifar10.data import dataset
-from cifar10.network import Network
 from cifar10.system import machine
 from cifar10.training import create_job
 
@@ -50,45 +49,3 @@ def test_step_metrics(formulation, monkeypatch):
     assert threads == [job.resources.threads if formulation == 'ours' else None]
     types = {operation.type for operation in graph.get_operations()}
     assert ('LRNGrad' in types) == (formulation == 'reference')
-
-
-# name, positions per example, inputs and outputs of each, products: conv1 has no gradient of the
-# images
-LAYERS = [
-    ('conv1', 24 * 24, 5 * 5 * 3, 64, 2),
-    ('conv2', 12 * 12, 5 * 5 * 64, 64, 3),
-    ('local3', 1, 6 * 6 * 64, 384, 3),
-    ('local4', 1, 384, 192, 3),
-    ('softmax_linear', 1, 192, 10, 3),
-]
-
-
-@pytest.mark.parametrize('num_sub_batches', [1, 8])
-def test_operations_of_a_step(num_sub_batches):
-    """A product takes a multiplication and an addition per weight and position."""
-    network = Network(num_sub_batches=num_sub_batches)
-    assert measurements.step_flops(network, 6) == sum(
-        count * 2 * 6 * positions * inputs * outputs
-        for _, positions, inputs, outputs, count in LAYERS
-    )
-
-
-@pytest.mark.parametrize('device, num_products', [('/cpu:0', 1), ('/gpu:0', 64)])
-def test_matrix_products_have_a_rate(monkeypatch, device, num_products):
-    """Median of 1, 4 and 2 seconds; the first run (100 seconds) does not count.
-
-    Another program may compute on the GPU at the same time, so its memory is allocated on demand.
-    """
-    times = iter([0, 100, 200, 201, 300, 304, 400, 402])
-    monkeypatch.setattr(measurements.time, 'perf_counter', lambda: next(times))
-    used, session = [], tf.Session
-    monkeypatch.setattr(tf, 'Session', lambda config: used.append(config) or session(config=config))
-    graph = tf.Graph()
-    monkeypatch.setattr(tf, 'Graph', lambda: graph)
-    rate = measurements.matmul_flops_per_sec(device, size=64, num_repeats=3)
-    assert rate == num_products * 2 * 64**3 / 2
-    products = [operation for operation in graph.get_operations() if operation.type == 'MatMul']
-    assert len(products) == num_products
-    # TensorFlow would compute equal products once, so each one needs the one before.
-    assert [product.inputs[0].op for product in products[1:]] == products[:-1]
-    assert [config.gpu_options.allow_growth for config in used] == [True]

@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import training
 from cifar10.cli import training_job
-from cifar10.config import BEST, CLASSIC, FAST, RunSettings
+from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
 from cifar10.runs.run import open_run
 from cifar10.system import machine
@@ -108,9 +108,9 @@ def test_how_a_recipe_differs(data_dir, capsys):
     def told(hparams):
         return _plan(capsys, training.create_job(dataset.read(data_dir), hparams))['Recipe']
 
-    assert told(BEST) == 'best, see docs/recipes.md'
-    assert told(dataclasses.replace(BEST, optimizer='momentum', epochs=7.0)) == (
-        'best, see docs/recipes.md; changed: optimizer momentum instead of muon, epochs 7.0 instead of 100.0'
+    assert told(FAST) == 'fast, see docs/recipes.md'
+    assert told(dataclasses.replace(FAST, optimizer='momentum', epochs=7.0)) == (
+        'fast, see docs/recipes.md; changed: optimizer momentum instead of muon, epochs 7.0 instead of 25.0'
     )
     assert told(dataclasses.replace(CLASSIC, optimizer='momentum')) == (
         'classic, as in the books; changed: optimizer momentum instead of gradient_descent, momentum 0.9'

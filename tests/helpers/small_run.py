@@ -85,9 +85,7 @@ def train(
       initial: initial values by name; None sets `weights` to (8, -4).
       settings: fields of RunSettings.
     """
-    run_length = RUN_LENGTH._replace(
-        last_step=max_steps or optimizer.num_steps(RUN_LENGTH, hparams)
-    )
+    run_length = RUN_LENGTH._replace(last_step=max_steps or RUN_LENGTH.num_steps(hparams))
     record = dataclasses.replace(
         training.record(job(data_dir, hparams)), last_step=run_length.last_step
     )

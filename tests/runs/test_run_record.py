@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from cifar10 import model, training
+from cifar10 import model, network, training
 from cifar10.config import FAST, HPARAMS, RunSettings
 from cifar10.data import dataset
 from cifar10.runs import run_record
@@ -78,6 +78,17 @@ def test_another_optimizer_or_recipe(tmp_path, data_dir, hparams, difference):
     assert_saved(tmp_path, 1)
 
 
+def test_a_recipe_of_an_earlier_version(tmp_path, data_dir):
+    """A run of `best` can be evaluated, but not resumed."""
+    train(tmp_path, data_dir, 1)
+    path = tmp_path / 'run.json'
+    path.write_text(json.dumps(dict(json.loads(path.read_text()), recipe='best')))
+    with messages.raises('trained with recipe best, not classic: give another directory, or set'):
+        train(tmp_path, data_dir, 2)
+    assert_saved(tmp_path, 1)
+    assert network.of_run(str(tmp_path)).hparams.recipe == 'best'
+
+
 def test_other_hyperparameters_are_named(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 1)
     assert 'different' not in capsys.readouterr().out
@@ -86,7 +97,7 @@ def test_other_hyperparameters_are_named(tmp_path, data_dir, capsys):
         tmp_path,
         data_dir,
         1,
-        hparams=dataclasses.replace(small_run.HPARAMS, matrix_weight_decay=7.0),
+        hparams=dataclasses.replace(small_run.HPARAMS, matrix_weight_rms=7.0),
     )
     assert 'different' not in capsys.readouterr().out
     train(
