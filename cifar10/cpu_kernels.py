@@ -124,8 +124,6 @@ def _divide(images, number):
 
     A batch of unknown size is padded, because no part may be empty; see pad_batch.
     """
-    if number == 1:
-        return [images]
     with tf.name_scope('sub_batches'):
         num_images = images.shape.as_list()[0]
         padded = images if num_images else pad_batch(images, number)
@@ -148,17 +146,10 @@ def matmul(x, weights, dtype):
 
 
 def pad_batch(images, num_images):
-    """Pad a batch of unknown size with zeros to at least `num_images` images.
+    """Pad images, [batch, height, width, channels], with zeros to at least `num_images` images.
 
     No operation may get an empty batch: TensorFlow 2.21 with oneDNN computes a wrong shape for its
     convolution.
-
-    Args:
-      images: [batch, height, width, channels].
-      num_images: the smallest size of the result.
-
-    Returns:
-      A tensor like `images`.
     """
     with tf.name_scope('pad_batch'):
         num_missing = tf.maximum(num_images - tf.shape(images)[0], 0)

@@ -58,12 +58,8 @@ def create(learning_rate, hparams):
     matrix_learning_rate = learning_rate * (
         hparams.matrix_learning_rate / hparams.initial_learning_rate
     )
-    return muon.Muon(
-        learning_rate,
-        hparams.momentum,
-        matrix_learning_rate,
-        hparams.matrix_weight_rms,
-    )
+    rms = hparams.matrix_weight_rms
+    return muon.Muon(learning_rate, hparams.momentum, matrix_learning_rate, rms)
 
 
 def train_op(opt, gradients, global_step, run_length, hparams):
@@ -82,9 +78,6 @@ def train_op(opt, gradients, global_step, run_length, hparams):
       global_step: the variable with the number of updates.
       run_length: a RunLength.
       hparams: an HParams.
-
-    Returns:
-      The train op.
     """
     with tf.name_scope('moving_averages/'):
         step = tf.cast(global_step, tf.float32) + 1
@@ -97,9 +90,9 @@ def train_op(opt, gradients, global_step, run_length, hparams):
     groups = {}
     gradients = [pair for pair in gradients if pair[0] is not None] or gradients
     for gradient, variable in gradients:
-        is_alone = is_separable and not machine.is_gpu(variable.device)
-        name = variable.op.name if is_alone else 'all'
-        groups.setdefault((name, variable.device), []).append((gradient, variable))
+        name = 'gpu' if machine.is_gpu(variable.device) else variable.op.name
+        key = (name, variable.device) if is_separable else ('all', '')
+        groups.setdefault(key, []).append((gradient, variable))
     # The weight decay losses must read the weights before the update. No gradient needs the values
     # of these losses, so only this control dependency orders them.
     losses, statistics = map(tf.get_collection, ('losses', tf.GraphKeys.UPDATE_OPS))
