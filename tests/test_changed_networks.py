@@ -362,8 +362,8 @@ def test_cosine():
     with tf.Session() as session:
         for step in (0, 5000, 9999):  # of 500 steps per epoch
             rate = changed.learning_rate(tf.constant(step), RunLength(100, 50000), hparams)
-            expected = 0.1 * (1 + math.cos(math.pi * (step + 0.5) / 10000)) / 2
-            np.testing.assert_allclose(session.run(rate), expected, rtol=1e-5, atol=1e-9)
+            expected = 0.1 * (1 + math.cos(math.pi * step / 10000)) / 2
+            np.testing.assert_allclose(session.run(rate), expected, rtol=1e-5, atol=1e-8)
 
 
 def test_padding():

@@ -200,6 +200,8 @@ def _learning_rate(run_length, hparams):
             f'rises to {rate:g} in {hparams.warmup_epochs:g} epochs, then falls to 0 at epoch {hparams.epochs:g} '
             f'(step {run_length.num_steps(hparams)})'
         )
+    if not hparams.has_effect('num_epochs_per_decay'):
+        return f'{hparams.schedule}, at most {rate:g}'
     examples = run_length.examples_per_decay(hparams)
     return (
         f'{rate:g}, multiplied by {hparams.learning_rate_decay_factor:g} every {hparams.num_epochs_per_decay:g} epochs '

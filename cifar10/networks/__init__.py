@@ -8,6 +8,7 @@ import hashlib
 import importlib
 import importlib.util
 import os
+import sys
 
 from cifar10.errors import UserError
 
@@ -51,8 +52,9 @@ def load(choice):
     elif choice in names():
         module = importlib.import_module(f'{__name__}.{choice}')
     else:
-        spec = importlib.util.spec_from_file_location(os.path.basename(choice)[:-3], choice)
-        module = importlib.util.module_from_spec(spec)
+        name = 'network_file_' + os.path.basename(choice)[:-3]
+        spec = importlib.util.spec_from_file_location(name, choice)
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     if not hasattr(module, 'inference'):
         raise UserError(f'{choice} has no function inference', 'see docs/exercises.md')
