@@ -35,7 +35,8 @@ def _read_once():
     def get(getter, name, **kwargs):
         if name not in values:
             variable = getter(name, **kwargs)
-            if not variable.trainable:  # A statistic is assigned, and read by the network itself.
+            # A statistic or a counter is assigned, and read by the network itself.
+            if not (variable.trainable and variable.dtype.is_floating):
                 return variable
             # The scope groups the read with its variable in TensorBoard.
             with tf.name_scope(variable.op.name + '/'):

@@ -32,13 +32,31 @@ class Network(NamedTuple):
         return networks.load(self.name)[1]
 
     def inference(self, images, is_training=False):
-        """Build the logits, [batch, num_classes]; see model.inference. Collect the variables."""
+        """Build the logits, [batch, num_classes]; see model.inference. Collect the variables.
+
+        Raises:
+          UserError: the network creates a variable without tf.get_variable.
+        """
         module, before = networks.load(self.name)[0], len(tf.global_variables())
-        with cpu_kernels.sub_batches(self.num_sub_batches):
+        names = set()
+
+        def get(getter, name, **kwargs):
+            names.add(name)
+            return getter(name, **kwargs)
+
+        with cpu_kernels.sub_batches(self.num_sub_batches), tf.variable_scope(
+            tf.get_variable_scope(), custom_getter=get, auxiliary_name_scope=False
+        ):
             logits = module.inference(
                 images, self.num_classes, self.hparams, is_training=is_training
             )
         created = tf.global_variables()[before:]
+        for variable in created:
+            if variable.op.name not in names:
+                raise UserError(
+                    f'The network {self.name} creates {variable.op.name} by tf.Variable',
+                    'use tf.get_variable, so that towers and parts of a batch share it',
+                )
         tf.get_collection_ref(VARIABLES).extend(created)
         weights = [v for v in created if len(v.shape) > 1 and v.shape[-1] == self.num_classes]
         tf.get_collection_ref(OUTPUT_WEIGHTS).extend(weights[-1:])
@@ -82,7 +100,7 @@ def of_run(directory, choice=None, num_classes=NUM_CLASSES):
         and there is no `choice`.
     """
     record = run_record.read(directory)
-    name = choice or record.network or networks.DEFAULT
+    name = choice or record.network
     if not choice and name not in networks.names():
         raise UserError(
             f'The run in {directory} has a network that is not of this package: {name}',

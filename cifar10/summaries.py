@@ -53,7 +53,7 @@ def _activation_summaries():
     """
     layers = {}
     for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS):
-        name = re.sub('^sub_batch_0/', '', _strip_tower_name(activations.op.name))
+        name = re.sub(r'\bsub_batch_0(_\d+)?/', '', _strip_tower_name(activations.op.name))
         name = re.sub(r'^(.+)/\1$', r'\1', name)  # the book's conv1/conv1
         layers.setdefault(name, activations[:_NUM_SUMMARIZED_IMAGES])
     for layer, activations in layers.items():
@@ -120,6 +120,6 @@ def training(images, losses, learning_rate, gradients):
             summary_ops += [_histogram(name, values), _histogram(name + '/gradients', gradient)]
             if name in kernels[:1]:
                 grid = filter_grid(values)[tf.newaxis]
-                tag = os.path.dirname(name) + '/filters'
+                tag = os.path.join(os.path.dirname(name), 'filters')
                 summary_ops.append(tf.raw_ops.ImageSummary(tag=tag, tensor=grid, max_images=1))
         return tf.summary.merge(summary_ops)

@@ -81,6 +81,8 @@ def main(subcommand):
     """Run a subcommand; print and write its results."""
     if subcommand == 'train' and FLAGS.baseline:
         raise UserError('--baseline has no effect on train', 'leave it out')
+    if FLAGS.baseline and FLAGS.network != networks.DEFAULT:
+        raise UserError("--baseline is of the books' network", 'leave it out, or --network')
     if FLAGS.json_file is not None:
         files.check_writable(FLAGS.json_file)
     settings = BenchmarkSettings(

@@ -133,9 +133,9 @@ def evaluate():
     while checkpoint.fingerprint(FLAGS.train_dir) == first and time.monotonic() < deadline:
         time.sleep(server.POLL_SECS)
     data_flags.check_dataset_of_run(FLAGS.train_dir, 'another --train_dir')
-    evaluator = evaluation.Evaluator(
-        data_flags.dataset_from_flags().test, network_name=FLAGS.network
-    )
+    network_name = FLAGS.network if FLAGS['network'].present else None
+    test = data_flags.dataset_from_flags().test
+    evaluator = evaluation.Evaluator(test, network_name=network_name)
     checkpoints = evaluation.checkpoints_iterator(FLAGS.train_dir)
     evaluation.evaluate_checkpoints(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
 

@@ -34,7 +34,8 @@ def variable_scope(worker):
         return
 
     def get(getter, name, *args, **kwargs):
-        if kwargs.get('trainable') is False:  # A statistic has no gradient, and needs no copy.
+        is_floating = tf.as_dtype(kwargs.get('dtype') or tf.float32).is_floating
+        if kwargs.get('trainable') is False or not is_floating:  # It has no gradient.
             return getter(name, *args, **kwargs)
         shared = getter(name, *args, **dict(kwargs, trainable=False))
         for pair in tf.get_collection(_PAIRS):

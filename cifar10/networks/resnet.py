@@ -64,7 +64,7 @@ def _block(x, name, num_filters, stride, is_training):
         missing = num_filters - int(x.shape[3])
         if missing:
             x = tf.pad(x[:, ::stride, ::stride], [[0, 0]] * 3 + [[missing // 2, missing // 2]])
-        activations = tf.nn.relu(x + y, name='relu')
+        activations = tf.nn.relu(x + y, name='output')
     tf.add_to_collection(tf.GraphKeys.ACTIVATIONS, activations)
     return activations
 

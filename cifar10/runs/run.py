@@ -64,9 +64,12 @@ class Run:
         variables = {variable.op.name: variable for variable in tf.global_variables()}
         cause = checkpoint.misfit(resumed, variables)
         if cause:
-            recorded = run_record.read(self.directory)
-            used = f' ({recorded.network})' if recorded.network else ''
-            remedy = f'give the {{network}} of this run{used}, another {{train_dir}}, or set {{fresh}} to train a new run'
+            own, recorded = self.record, run_record.read(self.directory)
+            is_same = recorded.network_checksum in (None, own.network_checksum)
+            missing = f'the {{network}} of this run ({recorded.network})'
+            if is_same and recorded.network == own.network:
+                missing = 'the hyperparameters of this run'
+            remedy = f'give {missing}, another {{train_dir}}, or set {{fresh}} to train a new run'
             raise UserError(cause, remedy, 'network', 'train_dir', 'fresh')
         # Otherwise the saver would keep the earlier checkpoints forever.
         saver.recover_last_checkpoints(checkpoint.listed_checkpoints(self.directory, resumed.path))

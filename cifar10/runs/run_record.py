@@ -9,7 +9,7 @@ import math
 import os
 from typing import List, Optional
 
-from cifar10.config import CLASSIC, HPARAMS, RECIPES, HParams
+from cifar10.config import CLASSIC, HPARAMS, HParams
 from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.system import files
@@ -56,7 +56,7 @@ class RunRecord:
     processor: Optional[str] = None
     onednn: Optional[str] = None
     num_sub_batches: Optional[int] = None
-    network: Optional[str] = None  # one of networks.names(), or the path of a file
+    network: str = 'model'  # one of networks.names(), or the path of a file
     network_checksum: Optional[str] = None  # the SHA-256 of its source
 
     def flat(self):
@@ -110,6 +110,8 @@ def _parse(content):
       ValueError, TypeError, AttributeError: the content is invalid.
     """
     hparams = {}
+    if 'matrix_weight_decay' in content:  # Early versions had only that, as later the recipe best.
+        content.setdefault('matrix_weight_rms', 0.0)
     for name, field in HPARAMS.items():
         value = content.get(name, field.default)
         if value is None and field.default == math.inf:
@@ -118,8 +120,6 @@ def _parse(content):
         if not field.metadata['choices'] and not is_number:
             raise ValueError(f'{name} is {value!r}')
         hparams[name] = field.type(value)
-    # In early versions, Muon had a weight decay instead.
-    hparams['matrix_weight_rms'] = hparams['matrix_weight_rms'] or CLASSIC.matrix_weight_rms
     if content.get('last_step') is None:
         content['last_step'] = math.inf
     if 'num_towers' in content:  # its name in early versions
@@ -170,8 +170,12 @@ def check_resumable(directory, record):
     new, recorded = record.flat(), found.flat()
     remedy = 'give {}another directory, or set {{fresh}} to move the run aside'
     data_remedy = remedy.format('its data with {dataset} or {data_dir}, or ')
-    # An early version had another recipe.
-    same = 'the same, or ' if found.hparams.recipe in RECIPES else ''
+    if found.hparams.optimizer == 'muon' and not found.hparams.matrix_weight_rms:
+        raise UserError(
+            f'The run in {directory} was trained with a weight decay of Muon that this version no longer has',
+            'evaluate it, or ' + remedy.format(''),
+            'fresh',
+        )
     parameters = 'dataset', 'data_dir', 'fresh'
     # Other optimizers have other variables.
     unchangeable_names = ['class_names', 'recipe', 'optimizer']
@@ -183,7 +187,7 @@ def check_resumable(directory, record):
             raise UserError(
                 f'The run in {directory} was trained with {name} {formatted(recorded[name])}, not '
                 f'{formatted(new[name])}',
-                data_remedy if is_data else remedy.format(same),
+                data_remedy if is_data else remedy.format('the same, or '),
                 *parameters,
             )
     if recorded['data_checksum'] not in (None, new['data_checksum']):

@@ -157,12 +157,13 @@ def test_a_checkpoint_of_another_network(tmp_path, data_dir):
         tf.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 1)
     before = sorted(os.listdir(str(tmp_path)))
     complaint = (
-        r'does not fit: its weights is missing, not float32 \[2\]: give the `network` of this run%s, '
+        r'does not fit: its weights is missing, not float32 \[2\]: give %s of this run%s, '
         'another `train_dir`, or set `fresh` to train a new run$'
     )
-    with messages.raises(complaint % ''):
+    with messages.raises(complaint % ('the hyperparameters', '')):
         train(tmp_path, data_dir, 3)
     assert sorted(os.listdir(str(tmp_path))) == before
-    run_record.write(str(tmp_path), training.record(job(data_dir)))
-    with messages.raises(complaint % r' \(model\)'):
+    record = dataclasses.replace(training.record(job(data_dir)), network_checksum='another')
+    run_record.write(str(tmp_path), record)
+    with messages.raises(complaint % ('the `network`', r' \(model\)')):
         train(tmp_path, data_dir, 3)
