@@ -9,6 +9,7 @@ import re
 import shutil
 import textwrap
 import types
+from unittest import mock
 
 import numpy as np
 from PIL import Image
@@ -16,7 +17,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10 import multi_gpu, muon, network, optimizer
+from cifar10 import model, multi_gpu, muon, network, optimizer
 from cifar10.config import CLASSIC, RunLength
 from cifar10.data import dataset
 from cifar10.network import Network
@@ -531,6 +532,55 @@ def test_a_file_without_inference(tmp_path, data_dir):
     result = programs.call('cifar10_train', *arguments)
     _assert_one_line(result, f'{tmp_path}/mine.py has no function inference')
     assert not (tmp_path / 'run').exists()
+
+
+def test_a_variable_without_get_variable(tmp_path, data_dir):
+    """Each tower and each part of a batch would have another one."""
+    changed = checkouts.replace(
+        RESIDUAL,
+        [
+            (
+                r"tf.get_variable\('biases', \[num_classes\], .*\)",
+                "tf.Variable(tf.zeros([10]), name='biases')",
+            )
+        ],
+    )
+    (tmp_path / 'mine.py').write_text(changed)
+    arguments = faults.job(data_dir, tmp_path / 'run', f'--network={tmp_path}/mine.py')
+    result = programs.call('cifar10_train', *arguments)
+    complaint = (
+        f'The network {tmp_path}/mine.py creates softmax_linear/biases by tf.Variable: use tf.get_'
+    )
+    _assert_one_line(result, complaint)
+
+
+def test_a_counter_in_two_towers():
+    """An integer variable, which tf.get_variable makes trainable, counts the steps."""
+
+    def inference(images, num_classes, hparams, *, is_training):
+        counter = tf.get_variable('counter', [], tf.int32, tf.zeros_initializer())
+        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, counter.assign_add(1))
+        return model.inference(images, num_classes, hparams)
+
+    def _load(unused_name):
+        return types.SimpleNamespace(inference=inference), 'checksum'
+
+    with mock.patch('cifar10.networks.load', _load):
+        images = np.random.RandomState(0).randn(4, 24, 24, 3).astype(np.float32)
+        batches = [(tf.constant(images), tf.constant([0, 1, 2, 3]))] * 2
+        opt = tf.train.GradientDescentOptimizer(0.1)
+        _, tower_grads = multi_gpu.tower_gradients(['/cpu:0', '/cpu:0'], batches, opt)
+    gradients = multi_gpu.average_gradients(tower_grads)
+    step = tf.train.get_or_create_global_step()
+    train_op = optimizer.train_op(opt, gradients, step, RunLength(8, 100), CLASSIC)
+    counter = network.variables()['counter']
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for _ in range(3):
+            session.run(train_op)
+        assert session.run(counter) == 3
+    names = {variable.op.name for variable in tf.global_variables()}
+    assert 'counter' in names and 'counter' + AVERAGE not in names
 
 
 @pytest.mark.parametrize('script', ['cifar10_train', 'cifar10_eval'])

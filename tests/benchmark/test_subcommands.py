@@ -49,6 +49,11 @@ def test_table():
         (['step', '--json_file={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such '),
         (['train', '--baseline'], 1, '--baseline has no effect on train: leave it out'),
         (
+            ['step', '--baseline', '--network=resnet'],
+            1,
+            "--baseline is of the books' network: leave",
+        ),
+        (
             ['input', '--data_dir={data}', '--batch_size=1048576'],
             1,
             '--batch_size=1048576 is too large for the 300 training examples',
