@@ -12,6 +12,7 @@ from cifar10.system import machine
 _number = contextvars.ContextVar('number', default=1)  # of sub-batches
 _is_portable = contextvars.ContextVar('is_portable', default=False)
 _BUILT = 'numbers_of_sub_batches'  # collection
+LAST_DIVIDED = 'last_divided_variables'  # collection: their gradients need all sub-batches
 
 
 def is_on_gpu(x):
@@ -70,7 +71,7 @@ def per_image(function):
 
     @functools.wraps(function)
     def call(images, *args, **kwargs):
-        number, before = _number.get(), _counts()
+        number, before, num_variables = _number.get(), _counts(), len(tf.trainable_variables())
         tf.add_to_collection(_BUILT, number)
         if number == 1:
             result = function(images, *args, **kwargs)
@@ -85,6 +86,8 @@ def per_image(function):
                     f'{function.__name__} is marked with per_image, but adds to the {name}, which would count once '
                     'per part of the batch: do that outside of the function, or remove the mark'
                 )
+        created = tf.trainable_variables()[num_variables:]
+        tf.get_collection_ref(LAST_DIVIDED).extend(created[-1:])
         return result
 
     return call
@@ -104,7 +107,7 @@ def _build(function, index, part, args, kwargs):
 
 
 def _join(parts, images):
-    """Return the results of all sub-batches in one tensor, without the padding of `images`."""
+    """Return the results of all sub-batches, without the padding of `images`."""
     name = parts[0].op.name.split('/')[-1]
     if images.shape.as_list()[0]:
         return tf.concat(parts, 0, name)
@@ -145,6 +148,23 @@ def matmul(x, weights, dtype):
     return tf.add_n([tf.cast(product, weights.dtype) for product in products])
 
 
+def max_pool(x, ksize, strides, name):
+    """Return tf.nn.max_pool of the same arguments, with the padding SAME.
+
+    Bias and ReLU are monotonic, so pooling before them gives the same result. In `sub_batches`,
+    sums of products in bfloat16 are pooled before them, because this moves less memory.
+    """
+    ops = [x.op]
+    while ops[-1].inputs and len(ops) < 3:
+        ops.append(ops[-1].inputs[0].op)
+    if _number.get() > 1 and [op.type for op in ops] == ['Relu', 'BiasAdd', 'Cast']:
+        sums, biases = ops[2].inputs[0], ops[1].inputs[1]
+        if sums.dtype == tf.bfloat16:
+            sums = tf.cast(tf.nn.max_pool(sums, ksize, strides, 'SAME'), x.dtype)
+            return tf.nn.relu(tf.nn.bias_add(sums, biases), name)
+    return tf.nn.max_pool(x, ksize, strides, 'SAME', name=name)
+
+
 def pad_batch(images, num_images):
     """Pad images, [batch, height, width, channels], with zeros to at least `num_images` images.
 
@@ -158,22 +178,11 @@ def pad_batch(images, num_images):
 
 
 def lrn(x, depth_radius, bias, alpha, beta, name):
-    """Return tf.nn.lrn of the same arguments.
+    """Return tf.nn.lrn of the same arguments; beta must be 0.75.
 
     The CPU kernels of tf.nn.lrn would take a quarter of a training step. On a CPU, unless in
     `portable`, these are square roots and products with a band matrix. They would be less exact on
     a GPU.
-
-    Args:
-      x: float tensor [n, height, width, channels].
-      depth_radius: the number of channels on either side whose squares are summed.
-      bias: a number, added to alpha * the sum.
-      alpha: a number.
-      beta: 0.75; the sum has the exponent -beta.
-      name: a name for the operation.
-
-    Returns:
-      A tensor like x.
 
     Raises:
       ValueError: `beta` is another number.

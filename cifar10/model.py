@@ -29,7 +29,7 @@ def conv2d(x, weights, name=None):
 
 def max_pool(x, name=None):
     """Return the maxima of 3 x 3 windows of [n, height, width, channels], with stride 2."""
-    return tf.nn.max_pool(x, [1, 3, 3, 1], [1, 2, 2, 1], 'SAME', name=name)
+    return cpu_kernels.max_pool(x, [1, 3, 3, 1], [1, 2, 2, 1], name)
 
 
 def local_response_normalization(x, name):

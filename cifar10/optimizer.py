@@ -2,12 +2,12 @@
 
 import tensorflow.compat.v1 as tf
 
-from cifar10 import network
+from cifar10 import cpu_kernels, network
 from cifar10.system import machine
 
 
 def learning_rate(global_step, run_length, hparams):
-    """Return the learning rate of the next step.
+    """Return the learning rate of the next step, a float32 scalar.
 
     The schedules count examples, so they do not depend on the number of towers.
 
@@ -21,9 +21,6 @@ def learning_rate(global_step, run_length, hparams):
       global_step: the number of updates, an integer scalar.
       run_length: a RunLength.
       hparams: an HParams.
-
-    Returns:
-      A float32 scalar tensor.
     """
     with tf.name_scope('learning_rate'):
         # float32, as in tf.train.exponential_decay, is exact only up to 2^24 = 16.8 million, but
@@ -43,12 +40,7 @@ def learning_rate(global_step, run_length, hparams):
 
 
 def create(learning_rate, hparams):
-    """Return the tf.train.Optimizer for hparams.optimizer.
-
-    Args:
-      learning_rate: a scalar tensor, see `learning_rate`.
-      hparams: an HParams.
-    """
+    """Return the tf.train.Optimizer for hparams.optimizer, with a scalar tensor as the rate."""
     if hparams.optimizer == 'gradient_descent':
         return tf.train.GradientDescentOptimizer(learning_rate)
     if hparams.optimizer == 'momentum':
@@ -96,6 +88,11 @@ def train_op(opt, gradients, global_step, run_length, hparams):
     # The weight decay losses must read the weights before the update. No gradient needs the values
     # of these losses, so only this control dependency orders them.
     losses, statistics = map(tf.get_collection, ('losses', tf.GraphKeys.UPDATE_OPS))
+    # Only for speed: a core that applied the first gradients would begin its sub-batches late. So
+    # all updates wait for a gradient that needs all sub-batches, unless each has its own core.
+    if cpu_kernels.num_sub_batches(tf.get_default_graph()) > machine.num_cores():
+        last = [variable.op.name for variable in tf.get_collection(cpu_kernels.LAST_DIVIDED)]
+        losses += [gradient for gradient, variable in gradients if variable.op.name in last]
     updates = {}  # by the names of the variables
     for (name, device), group in groups.items():
         with tf.name_scope('update/'), tf.device(device), tf.control_dependencies(losses):
