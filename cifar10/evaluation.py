@@ -255,22 +255,24 @@ def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):
     files.check_writable(os.path.join(eval_dir, 'events.out.tfevents'))
     if not figures.is_available():
         print('No figures without matplotlib: pip install matplotlib')
-    written = None
-    with tf.Graph().as_default():  # TensorFlow 2 refuses a FileWriter outside of a graph.
-        summary_writer = tf.summary.FileWriter(eval_dir)
+    summary_writer = written = None
     try:
-        event_files.write(summary_writer, [event_files.custom_scalars_summary()], 0)
         for ckpt in checkpoints:
             result = evaluator.evaluate(ckpt)
-            if evaluator.graph is not written:
-                written = evaluator.graph
-                summary_writer.add_graph(written)
+            if summary_writer is None:
+                with evaluator.graph.as_default():  # TensorFlow 2 refuses a FileWriter outside.
+                    summary_writer = tf.summary.FileWriter(eval_dir, evaluator.graph)
+                event_files.write(summary_writer, [event_files.custom_scalars_summary()], 0)
+            elif evaluator.graph is not written:
+                summary_writer.add_graph(evaluator.graph)
+            written = evaluator.graph
             print(format_result(result, top_k))
             shown = event_files.evaluation_summary(result, top_k)
             event_files.write(summary_writer, [shown], result.step)
     finally:
-        with contextlib.suppress(RuntimeError):  # The last write has raised the same error.
-            summary_writer.close()
+        if summary_writer:
+            with contextlib.suppress(RuntimeError):  # The last write has raised the same error.
+                summary_writer.close()
     if result:
         print(text_report.full_report(result))
     return result
