@@ -1,4 +1,4 @@
-"""Formulations of layers that are faster on a CPU: sub-batches, normalization."""
+"""Formulations of layers that are faster on a CPU: sub-batches, products, pooling, LRN."""
 
 import contextlib
 import contextvars

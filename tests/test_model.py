@@ -229,6 +229,30 @@ def test_sub_batches_change_nothing():
             assert np.abs(whole).max() > 0
 
 
+@pytest.mark.skipif(len(TOLERANCES) < 2, reason='TensorFlow 1.15 has no bfloat16')
+def test_pooling_before_bias_and_relu_is_the_same(graph):
+    """Bit for bit; only the pooling of sums in bfloat16 is moved, and only in sub-batches."""
+    rng = np.random.RandomState(0)
+    values = tf.constant(rng.randn(2, 7, 6, 5), tf.bfloat16)
+    with tf.Session() as session:
+        values = session.run(values)
+    biases = tf.constant(rng.randn(5), tf.float32)
+    results = []
+    for number, dtype in [(1, tf.bfloat16), (2, tf.bfloat16), (2, tf.float32)]:
+        sums = tf.constant(values.astype(np.float32), dtype)
+        activations = tf.nn.relu(tf.nn.bias_add(tf.cast(sums, tf.float32), biases))
+        with cpu_kernels.sub_batches(number):
+            results.append(model.max_pool(activations, f'pool_{number}_{dtype.name}'))
+    types = [op.inputs[0].dtype for op in graph.get_operations() if op.type == 'MaxPool']
+    assert types == [tf.float32, tf.bfloat16, tf.float32]
+    assert results[1].op.name == 'pool_2_bfloat16'
+    with tf.Session() as session:
+        whole, *others = session.run(results)
+    assert (whole > 0).any() and (whole == 0).any()
+    for pooled in others:
+        np.testing.assert_array_equal(pooled, whole)
+
+
 def _sub_batches(graph):
     """Return the first convolutions, one per sub-batch."""
     operations = [op for op in graph.get_operations() if op.type == 'Conv2D']

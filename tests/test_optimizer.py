@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import network, optimizer
+from cifar10 import cpu_kernels, network, optimizer
 from cifar10.config import CLASSIC, FAST, HPARAMS, RECIPES, RunLength
+from cifar10.system import machine
 
 RUN_LENGTH = RunLength(128, 50000)
 LINEAR = dataclasses.replace(CLASSIC, schedule='linear', initial_learning_rate=0.5, epochs=5.0)
@@ -241,6 +242,28 @@ def test_updates_of_numbers_without_averages():
         for step in (1, 2):
             session.run(train_op)
             assert session.run(count) == step
+
+
+@pytest.mark.parametrize('cores, waits', [(3, True), (4, False)])
+def test_updates_wait_for_the_gradient_that_needs_all_sub_batches(monkeypatch, cores, waits):
+    """With four sub-batches, unless each has a core of its own."""
+    monkeypatch.setattr(machine, 'num_cores', lambda: cores)
+
+    @cpu_kernels.per_image
+    def layers(x):
+        first = tf.get_variable('first', [3])
+        return x * first * tf.get_variable('last', [3])
+
+    with cpu_kernels.sub_batches(4):
+        output = layers(tf.ones([8, 3]))
+    loss = tf.reduce_sum(output) * tf.get_variable('outside', [])
+    gradients = tf.train.GradientDescentOptimizer(0.1).compute_gradients(loss)
+    _train_op(gradients)
+    (last,) = [gradient for gradient, variable in gradients if variable.op.name == 'last']
+    graph = tf.get_default_graph()
+    for name in ('first', 'last', 'outside'):
+        updates = [op for op in graph.get_operations() if op.name.startswith(f'update/{name}/')]
+        assert any(last.op in op.control_inputs for op in updates) == waits, name
 
 
 def test_no_gradient_at_all_is_an_error():

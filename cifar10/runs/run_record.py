@@ -167,6 +167,41 @@ def check_resumable(directory, record):
     if not exists(directory):
         return record, []
     found = read(directory)
+    _check_unchanged(directory, found, record)
+    new, recorded = record.flat(), found.flat()
+    if record.deterministic:
+        _check_reproducible(directory, recorded, new)
+    unused = {'last_step', 'dataset', 'init_checkpoint', 'network', *_CAUSES} - {
+        'batch_size',
+        'batches_per_step',
+    }
+    if found.deterministic:
+        unused -= {'seed', 'deterministic'}  # Else the run is not reproducible.
+    notes = []
+    if recorded['network_checksum'] not in (None, new['network_checksum']):
+        notes.append(f'The source of the network has changed: {record.network}')
+    changed = [
+        f'{name} {value} (was {recorded[name]})'
+        for name, value in new.items()
+        if name not in unused
+        and (name in HPARAMS or recorded[name] is not None)
+        and recorded[name] != value
+        and (name not in HPARAMS or record.hparams.has_effect(name))
+    ]
+    if changed:
+        notes.append(
+            f'The run in {directory} is resumed with different hyperparameters: {", ".join(changed)}. The learning rate '
+            'is that of a run with these values from its first step'
+        )
+    return dataclasses.replace(record, init_checkpoint=found.init_checkpoint), notes
+
+
+def _check_unchanged(directory, found, record):
+    """Check what a resumed run cannot change; `found` is its RunRecord on disk.
+
+    Raises:
+      UserError: see check_resumable.
+    """
     new, recorded = record.flat(), found.flat()
     remedy = 'give {}another directory, or set {{fresh}} to move the run aside'
     data_remedy = remedy.format('its data with {dataset} or {data_dir}, or ')
@@ -194,32 +229,6 @@ def check_resumable(directory, record):
         raise UserError(
             f'The run in {directory} was trained on other training images', data_remedy, *parameters
         )
-    if record.deterministic:
-        _check_reproducible(directory, recorded, new)
-    unused = {'last_step', 'dataset', 'init_checkpoint', 'network', *_CAUSES} - {
-        'batch_size',
-        'batches_per_step',
-    }
-    if found.deterministic:
-        unused -= {'seed', 'deterministic'}  # Else the run is not reproducible.
-    notes = []
-    if recorded['network_checksum'] not in (None, new['network_checksum']):
-        notes.append(f'The source of the network has changed: {record.network}')
-    changed = [
-        f'{name} {value} (was {recorded[name]})'
-        for name, value in new.items()
-        if name not in unused
-        and (name in HPARAMS or recorded[name] is not None)
-        and recorded[name] != value
-        and (name not in HPARAMS or record.hparams.has_effect(name))
-    ]
-    if changed:
-        notes.append(
-            f'The run in {directory} is resumed with different hyperparameters: {", ".join(changed)}. The learning rate '
-            'is that of a run with these values from its first step'
-        )
-    record = dataclasses.replace(record, init_checkpoint=found.init_checkpoint)
-    return record, notes
 
 
 def _check_reproducible(directory, recorded, new):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import training
+from cifar10 import network, training
 from cifar10.config import CLASSIC, FAST
 from cifar10.data import dataset
 from cifar10.distributed.cluster import Cluster, Strategy
@@ -188,3 +188,16 @@ def test_devices_of_a_worker(data_dir, mode, num_servers):
     _build(data_dir, mode, num_servers, 2, 1, **devices)
     for variable in tf.global_variables('[^/]+/'):
         assert variable.device == '/job:worker/task:1/device:GPU:1', variable.op.name
+
+
+@pytest.mark.parametrize('numbers', [{}, {'push_steps': 2}])
+@pytest.mark.parametrize('mode', ['sync', 'async'])
+def test_variables_of_a_network_without_devices(data_dir, mode, numbers):
+    """They are on the CPUs of the servers, although the tower is on a GPU."""
+    if numbers and mode == 'sync':
+        numbers = {'replicas_to_aggregate': 1}
+    _build(data_dir, mode, 2, 2, devices=['/gpu:0'], network_name='resnet', **numbers)
+    variables = network.variables()
+    assert len(variables) > 90
+    places = {str(tf.DeviceSpec.from_string(v.device).to_string()) for v in variables.values()}
+    assert places == {f'/job:ps/task:{i}/device:CPU:0' for i in range(2)}

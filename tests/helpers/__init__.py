@@ -11,6 +11,7 @@ Make the input of a test:
   data_sets: small data sets; `conftest.py` has one for all tests.
   pictures, image_files, python_files, download_server: files to convert, and a host.
   checkpoints: the network with random weights.
+  changed_networks: the networks of docs/exercises.md, and their layers in NumPy.
   small_run: training on one variable with known values.
   fields, scored: hyperparameters; the metrics of an evaluation.
   queues: a session with queue runners.
