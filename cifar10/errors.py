@@ -1,4 +1,4 @@
-"""UserError, lines for the user, causes of errors."""
+"""UserError, lines for the user, reasons of errors."""
 
 import contextlib
 import os
@@ -12,30 +12,10 @@ _PLACE = re.compile(
 
 
 class UserError(Exception):
-    """Error of the user, with cause and remedy in one line.
+    """Error of the user; the message is one line with cause and remedy.
 
     The scripts print the line and exit with status 1, as for an OSError. A bug keeps its traceback.
-
-    Attributes:
-      cause: the cause.
-      remedy: the remedy; None if the cause says all.
-      parameters: the names of the parameters that cause and remedy have in braces, such as {seed}.
-        The command line shows them as flags.
     """
-
-    def __init__(self, cause, remedy=None, *parameters):
-        super().__init__(cause, remedy, *parameters)  # the arguments, for pickle
-        self.cause, self.remedy, self.parameters = cause, remedy, parameters
-
-    def line(self, style='`{}`'):
-        """Return the line with the parameters' names in a style, such as '--{}' for flags."""
-        line = f'{self.cause}: {self.remedy}' if self.remedy else self.cause
-        for name in self.parameters:  # str.format would fail at a path with braces.
-            line = line.replace(f'{{{name}}}', style.format(name))
-        return line
-
-    def __str__(self):
-        return self.line()
 
     def _render_traceback_(self):  # Jupyter shows these lines instead of a traceback.
         return [f'UserError: {self}']

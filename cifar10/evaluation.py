@@ -2,7 +2,6 @@
 
 import contextlib
 import datetime
-import math
 import os
 import time
 
@@ -46,9 +45,8 @@ class Evaluator:
         self._num_examples = num_examples or num_present
         if self._num_examples > num_present:
             raise UserError(
-                f'{{num_examples}}={num_examples} is more than the {num_present} existing examples',
-                'leave it out to evaluate all',
-                'num_examples',
+                f'--num_examples={num_examples} is more than the {num_present} existing examples: '
+                'leave it out to evaluate all'
             )
 
     def _build(self, chosen):
@@ -157,77 +155,48 @@ def format_result(result, top_k=None):
 def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=None):
     """Yield the newest Checkpoint, at most once per `min_interval_secs` seconds.
 
-    The last checkpoint of the run does not wait. That of the initial weights, step 0, is left out
-    unless it is the last one. Stop at the end of the run, or after `timeout_secs` seconds without a
-    new checkpoint; None has no timeout.
+    The last checkpoint of the run does not wait. That of the initial weights, step 0, is left out.
+    Stop at the end of the run, or after `timeout_secs` seconds without a new checkpoint; None has
+    no timeout.
 
     tf.train.checkpoints_iterator compares names. It would miss a checkpoint that is saved again
-    under the same name, and an intact older checkpoint if the latest is damaged.
+    under the same name.
 
     Raises:
-      UserError: all checkpoints are damaged, the directory of a checkpoint has been removed, or
-        there was no checkpoint before the timeout.
+      UserError: all checkpoints are damaged, or there was no checkpoint before the timeout.
     """
-    # Fingerprints of the newest and of the last read checkpoint; (path, time) of the last yielded
-    found = seen = last = None
-    found_time = due_time = time.monotonic()
-    if not _is_trained(checkpoint.fingerprint(checkpoint_dir)):
+    newest = evaluated = checkpoint.Saved(0, 0, None)
+    due_time = changed_time = time.monotonic()
+    if not checkpoint.newest_step(checkpoint_dir):
         print(f'Waiting for a checkpoint in {checkpoint_dir}')
     while True:
-        # has_ended first: the last checkpoint could be saved between the two calls
-        has_ended = checkpoint.has_ended(checkpoint_dir)
-        fingerprint, now = checkpoint.fingerprint(checkpoint_dir), time.monotonic()
-        if fingerprint != found:
-            found, found_time = fingerprint, now
-        waited = now - found_time
-        is_over = timeout_secs is not None and waited >= timeout_secs
-        is_last, is_due = has_ended or is_over, now >= due_time and _is_trained(found)
-        if found != seen and (is_last or is_due):
-            seen, ckpt = found, checkpoint.read_latest(checkpoint_dir)
-            used = ckpt and (ckpt.path, checkpoint.modification_time(ckpt.path))
-            if used and used != last:  # Equal if the newest is damaged: an older one was read.
-                last, due_time = used, now + min_interval_secs
+        found = checkpoint.find(checkpoint_dir)
+        last_step = run_record.read(checkpoint_dir).last_step
+        now = time.monotonic()
+        if found and found[0].step and found[0] != newest:
+            newest, changed_time = found[0], now
+        is_over = timeout_secs is not None and now - changed_time >= timeout_secs
+        has_ended = newest.step >= last_step
+        if newest != evaluated and (has_ended or is_over or now >= due_time):
+            evaluated, due_time = newest, now + min_interval_secs
+            ckpt = checkpoint.read_latest(checkpoint_dir)
+            if ckpt:  # else the directory has just been moved
                 yield ckpt
-                if not is_last:
-                    _print_wait(checkpoint_dir, due_time, timeout_secs)
-                continue
-            for note in ckpt.notes if ckpt else []:  # The evaluation prints those of the others.
-                print(note)
-        if last and not os.path.isdir(checkpoint_dir):
-            time.sleep(1)  # A fresh trainer moves and recreates the directory.
-            directories.check_exists(checkpoint_dir, 'it has been moved: put it back, start again')
-        if has_ended and not directories.is_locked(checkpoint_dir):  # else the run is being resumed
+            if not has_ended and not is_over:
+                print(f'The next evaluation is in {min_interval_secs} seconds at the earliest')
+        elif has_ended and not directories.is_locked(checkpoint_dir):  # else it is being resumed
             print(f'The run in {checkpoint_dir} has ended: its last checkpoint is evaluated')
             return
-        if is_over and last is None:
+        elif is_over and not evaluated.step:
             raise UserError(
-                f'No checkpoint was found in {checkpoint_dir} within {int(timeout_secs)} seconds',
-                'train there first, or give a longer {timeout_secs}',
-                'timeout_secs',
+                f'No checkpoint was found in {checkpoint_dir} within {int(timeout_secs)} seconds: '
+                'train there first, or give a longer --timeout_secs'
             )
-        if is_over:
-            print(f'No new checkpoint in {checkpoint_dir} for {int(waited)} seconds')
+        elif is_over:
+            print(f'No new checkpoint in {checkpoint_dir} for {int(timeout_secs)} seconds')
             return
-        time.sleep(_POLL_SECS)
-
-
-def _is_trained(fingerprint):
-    """Return True for the fingerprint of a checkpoint that is not of step 0."""
-    return any(not path.endswith(f'{checkpoint.PREFIX}-0') for path, _ in fingerprint)
-
-
-def _print_wait(checkpoint_dir, due_time, timeout_secs):
-    """Print when the next evaluation comes."""
-    end = 'or at the end of the run'
-    if timeout_secs is not None:
-        end = f'or after {int(timeout_secs)} seconds without a new checkpoint'
-    elif run_record.read(checkpoint_dir).last_step == math.inf:
-        end = f'until Ctrl-C: no {run_record.RECORD_FILE} names the last step'
-    seconds = max(0, round(due_time - time.monotonic()))
-    print(
-        f'Waiting for a new checkpoint in {checkpoint_dir}: the next evaluation is in {seconds} '
-        f'seconds at the earliest, {end}'
-    )
+        else:
+            time.sleep(_POLL_SECS)
 
 
 def evaluate_checkpoints(evaluator, checkpoints, eval_dir, top_k=None):

@@ -16,7 +16,6 @@ import tensorflow.compat.v1 as tf
 from cifar10 import input as input_lib
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, run_record
-from cifar10.system import signals
 
 # Names of tensors, see training.add_step_tensors
 STEP, LOSS = 'step/global_step:0', 'step/loss:0'
@@ -37,7 +36,7 @@ class StopOnSignalHook(tf.train.SessionRunHook):
     """Hook that requests a stop after a signal.
 
     TensorFlow has none. A trainer that is stopped saves and evaluates its last step. Before the
-    first step, the hook raises SignalInterrupt, because there is nothing to save.
+    first step, the hook raises KeyboardInterrupt, because there is nothing to save.
     """
 
     def __init__(self, stop_request):
@@ -46,9 +45,9 @@ class StopOnSignalHook(tf.train.SessionRunHook):
         self._has_trained = False
 
     def before_run(self, run_context):
-        """Raise SignalInterrupt if there is nothing to save."""
+        """Raise KeyboardInterrupt if there is nothing to save."""
         if self._stop_request.received_signal and not self._has_trained:
-            raise signals.SignalInterrupt(self._stop_request.received_signal)
+            raise KeyboardInterrupt(self._stop_request.received_signal)
 
     def after_run(self, run_context, run_values):
         """Request a stop after a signal."""
@@ -123,9 +122,8 @@ class ReplayHook(tf.train.SessionRunHook):
         random_ops = [node.name for node in needed.node if 'seed' in node.attr]
         if steps and random_ops:
             raise UserError(
-                f'The run cannot continue bit for bit: no checkpoint has the state of {random_ops[0]}',
-                'leave out {deterministic}, or train without a stop',
-                'deterministic',
+                f'The run cannot continue bit for bit: no checkpoint has the state of {random_ops[0]}: '
+                'leave out --deterministic, or train without a stop'
             )
         for step in range(steps):
             if time.monotonic() >= next_print:
@@ -272,15 +270,12 @@ class SaveListener(tf.train.CheckpointSaverListener):
 
 def divergence_error(found, run):
     """Return the UserError of a diverged run; `run` is a Run, or None for another worker."""
-    saved = (
-        (checkpoint.candidates(run.directory) or ['none yet'])[0] if run else 'the one of the chief'
-    )
+    saved = 'that of the chief'
+    if run:
+        saved = next((found.path for found in checkpoint.find(run.directory)), 'none yet')
     return UserError(
-        f'Training diverged {found}. The last good checkpoint is {saved}',
-        'lower {initial_learning_rate} (with Muon, also {matrix_learning_rate}); if it diverges again, set {fresh}',
-        'initial_learning_rate',
-        'matrix_learning_rate',
-        'fresh',
+        f'Training diverged {found}. The last good checkpoint is {saved}: '
+        'lower --initial_learning_rate (with Muon, also --matrix_learning_rate); if it diverges again, set --fresh'
     )
 
 

@@ -155,8 +155,8 @@ def _read_records(filename_queue, split, shard=Shard()):
     for path, length in zip(paths, lengths):
         if length < shard.num_shards:
             raise UserError(
-                f'{path} has {length} examples, too few for {shard.num_shards} workers',
-                'start fewer workers, or give more data',
+                f'{path} has {length} examples, too few for {shard.num_shards} workers: '
+                'start fewer workers, or give more data'
             )
     # The block size must divide the length of each file, or the reader would lose the last records.
     # If no size gives equal shards, a block is one record. Then the shards differ by at most one

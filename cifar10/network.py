@@ -54,8 +54,8 @@ class Network(NamedTuple):
         for variable in created:
             if variable.op.name not in names:
                 raise UserError(
-                    f'The network {self.name} creates {variable.op.name} by tf.Variable',
-                    'use tf.get_variable, so that towers and parts of a batch share it',
+                    f'The network {self.name} creates {variable.op.name} by tf.Variable: '
+                    'use tf.get_variable, so that towers and parts of a batch share it'
                 )
         tf.get_collection_ref(VARIABLES).extend(created)
         weights = [v for v in created if len(v.shape) > 1 and v.shape[-1] == self.num_classes]
@@ -103,9 +103,8 @@ def of_run(directory, choice=None, num_classes=NUM_CLASSES):
     name = choice or record.network
     if not choice and name not in networks.names():
         raise UserError(
-            f'The run in {directory} has a network that is not of this package: {name}',
-            'give its file with {network}',
-            'network',
+            f'The run in {directory} has a network that is not of this package: {name}: '
+            'give its file with --network'
         )
     hparams = dataclasses.replace(record.hparams, compute_dtype='float32')
     return Network(name, num_classes, hparams)

@@ -80,9 +80,9 @@ def job_from_flags(subcommand):
 def main(subcommand):
     """Run a subcommand; print and write its results."""
     if subcommand == 'train' and FLAGS.baseline:
-        raise UserError('--baseline has no effect on train', 'leave it out')
+        raise UserError('--baseline has no effect on train: leave it out')
     if FLAGS.baseline and FLAGS.network != networks.DEFAULT:
-        raise UserError("--baseline is of the books' network", 'leave it out, or --network')
+        raise UserError("--baseline is of the books' network: leave it out, or --network")
     if FLAGS.json_file is not None:
         files.check_writable(FLAGS.json_file)
     settings = BenchmarkSettings(
@@ -92,7 +92,7 @@ def main(subcommand):
     )
     formulations = [OURS, BASELINE] if FLAGS.baseline else [OURS]
     # A signal ends the child processes and removes their files.
-    with signals.RaiseOnSignal():
+    with signals.StopRequest(raises=True):
         rounds = subcommands.measure_rounds(subcommand, settings, formulations, FLAGS.rounds)
     print(subcommands.table(rounds))
     if FLAGS.json_file is not None:

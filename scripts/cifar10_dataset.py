@@ -47,8 +47,8 @@ def download_published():
     """Download CIFAR-10 or CIFAR-100, unless it exists."""
     if FLAGS.dataset == 'synthetic':
         raise UserError(
-            '--dataset=synthetic cannot be downloaded',
-            'use the command synthetic, or give another name',
+            '--dataset=synthetic cannot be downloaded: '
+            'use the command synthetic, or give another name'
         )
     print_counts(data_flags.prepared_dataset(FLAGS.dataset))
 
@@ -57,8 +57,8 @@ def synthetic():
     """Generate the synthetic data set, unless it exists."""
     if FLAGS['dataset'].present and FLAGS.dataset != 'synthetic':
         raise UserError(
-            f'--dataset={FLAGS.dataset} cannot be generated',
-            'use the command download, or leave it out',
+            f'--dataset={FLAGS.dataset} cannot be generated: '
+            'use the command download, or leave it out'
         )
     print_counts(data_flags.prepared_dataset('synthetic'))
 
@@ -68,15 +68,15 @@ def convert(source, out):
     (published, source), num_damaged = copies.identify(source), 0
     if published is None and os.path.isfile(source):
         raise UserError(
-            f'{source} is not the archive of a published data set',
-            'give a good copy, or a directory of images',
+            f'{source} is not the archive of a published data set: '
+            'give a good copy, or a directory of images'
         )
     for name in ('test_fraction', 'seed'):
         if published and FLAGS[name].present:
             raise UserError(
-                f'--{name} has no effect, because {source} has test images', 'leave it out'
+                f'--{name} has no effect, because {source} has test images: leave it out'
             )
-    with signals.RaiseOnSignal():
+    with signals.StopRequest(raises=True):
         if published:
             preparation.convert(published, source, out, data_flags.show)
         else:
@@ -90,7 +90,7 @@ def convert(source, out):
 def hold_out(source, out):
     """Divide the training images of a data set into training and test images."""
     directories.check_exists(source, 'give the --data_dir of a data set')
-    with signals.RaiseOnSignal():
+    with signals.StopRequest(raises=True):
         preparation.use_copy(source, None, data_flags.show)
         dataset_writer.hold_out(
             dataset.read(source), out, FLAGS.num_examples, FLAGS.seed, data_flags.show
@@ -149,7 +149,7 @@ def main(command, *arguments):
     function, _, used = COMMANDS[command]
     for name in sorted({name for _, _, names in COMMANDS.values() for name in names}):
         if FLAGS[name].present and name not in used:
-            raise UserError(f'--{name} has no effect on {command}', 'leave it out')
+            raise UserError(f'--{name} has no effect on {command}: leave it out')
     return function(*arguments)
 
 

@@ -58,7 +58,7 @@ from cifar10.distributed import (
 from cifar10.distributed.cluster import EVALUATOR
 from cifar10.eval_hook import EvalHook
 from cifar10.input import Shard
-from cifar10.runs import checkpoint
+from cifar10.runs import checkpoint, run_record
 from cifar10.scripts.cifar10_multi_gpu_train import session_hooks
 from cifar10.system import machine, signals
 
@@ -128,9 +128,9 @@ def evaluate():
     """Evaluate new checkpoints until the run ends; write summaries to TRAIN_DIR/eval."""
     # The chief may first resume or move aside an older run in this directory, and then saves.
     deadline = time.monotonic() + server.CONNECT_TIMEOUT_SECS
-    first = checkpoint.fingerprint(FLAGS.train_dir)
+    first = checkpoint.find(FLAGS.train_dir)
     print(f'Waiting for a new checkpoint in {FLAGS.train_dir}')
-    while checkpoint.fingerprint(FLAGS.train_dir) == first and time.monotonic() < deadline:
+    while checkpoint.find(FLAGS.train_dir) == first and time.monotonic() < deadline:
         time.sleep(server.POLL_SECS)
     data_flags.check_dataset_of_run(FLAGS.train_dir, 'another --train_dir')
     network_name = FLAGS.network if FLAGS['network'].present else None
@@ -138,6 +138,11 @@ def evaluate():
     evaluator = evaluation.Evaluator(test, network_name=network_name)
     checkpoints = evaluation.checkpoints_iterator(FLAGS.train_dir)
     evaluation.evaluate_checkpoints(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
+
+
+def saved_step():
+    """Return the step at which the workers start."""
+    return 0 if FLAGS.fresh else checkpoint.newest_step(FLAGS.train_dir)
 
 
 def serve(cluster, task):
@@ -148,7 +153,9 @@ def serve(cluster, task):
         cluster,
         task,
         FLAGS.stall_timeout_secs,
-        lambda: checkpoint.has_ended(FLAGS.train_dir),
+        lambda: (
+            checkpoint.newest_step(FLAGS.train_dir) >= run_record.read(FLAGS.train_dir).last_step
+        ),
         cluster_flags.address_hint(),
     )
     server.serve(target, cluster, task, watchdog)
@@ -163,16 +170,15 @@ def work(cluster, task):
         shard=Shard(task.index, strategy.num_workers),
         batches_per_tower=strategy.batches_per_tower,
     )
-
-    def has_ended():
-        return not FLAGS.fresh and checkpoint.has_ended(FLAGS.train_dir, job.run_length.last_step)
-
-    saved_step = 0 if FLAGS.fresh else checkpoint.newest_step(FLAGS.train_dir)
-    if training.is_complete(job, FLAGS.train_dir, saved_step):
+    if training.is_complete(job, FLAGS.train_dir, saved_step()):
         return
     target = server.start(cluster, task, job.session_config)
     watchdog = server.Watchdog(
-        cluster, task, FLAGS.stall_timeout_secs, has_ended, cluster_flags.address_hint()
+        cluster,
+        task,
+        FLAGS.stall_timeout_secs,
+        lambda: saved_step() >= job.run_length.last_step,
+        cluster_flags.address_hint(),
     )
     worker = worker_session.Worker(cluster, task, strategy, job, target, watchdog)
     cluster_line = training_job.describe_cluster(cluster, task, strategy)
@@ -181,12 +187,11 @@ def work(cluster, task):
         if task.is_chief
         else contextlib.nullcontext()
     ) as run:
-        first_step = 0 if FLAGS.fresh else checkpoint.newest_step(FLAGS.train_dir)
         if not run:
-            training_job.print_plan(job, first_step, cluster_line)
+            training_job.print_plan(job, saved_step(), cluster_line)
         server.wait_for(cluster, worker.needed_tasks)
         worker_session.compare_with_chief(worker)
-        train(worker, run, first_step)
+        train(worker, run, saved_step())
 
 
 def main():

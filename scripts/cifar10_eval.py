@@ -86,7 +86,7 @@ def check_flags():
     run_dir = data_flags.directory_of_checkpoint()
     data_flags.check_dataset_of_run(run_dir, 'the checkpoint of another run')
     if FLAGS.figures_dir and not figures.is_available():
-        raise UserError('--figures_dir needs matplotlib', 'pip install matplotlib')
+        raise UserError('--figures_dir needs matplotlib: pip install matplotlib')
 
 
 program.start(__name__, define_flags, check_flags)
@@ -111,7 +111,7 @@ def checkpoints():
         return evaluation.checkpoints_iterator(
             FLAGS.checkpoint_dir, FLAGS.eval_interval_secs, FLAGS.timeout_secs
         )
-    return [checkpoint.read_choice(FLAGS.checkpoint_dir, FLAGS.checkpoint)]
+    return [checkpoint.read_choice(data_flags.chosen_checkpoint())]
 
 
 def main():

@@ -48,10 +48,10 @@ def main():
     """Export the checkpoint that the flags choose."""
     if FLAGS.tflite_file:
         files.check_writable(FLAGS.tflite_file)
-    network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint, FLAGS.network)
+    network = trained_model.read(data_flags.chosen_checkpoint(), FLAGS.network)
     for note in network.notes:
         print(note)
-    with signals.RaiseOnSignal():
+    with signals.StopRequest(raises=True):
         converted = export.convert_to_tflite(network) if FLAGS.tflite_file else None
         path = export.write(network, FLAGS.export_dir, progress=print)
         print(f'Exported {network.ckpt.path} to {path}')

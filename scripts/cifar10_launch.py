@@ -42,7 +42,7 @@ def main(*trainer_flags):
     """Run all tasks to their end; return the exit status."""
     if os.name == 'nt':
         raise UserError(
-            'The launcher needs Linux or macOS', 'on Windows use WSL2, or start each task yourself'
+            'The launcher needs Linux or macOS: on Windows use WSL2, or start each task yourself'
         )
     trainer = os.path.join(os.path.dirname(os.path.realpath(__file__)), TRAINER)
     command = cluster_flags.TrainerCommand([sys.executable, trainer], list(trainer_flags))

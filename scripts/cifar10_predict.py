@@ -49,12 +49,10 @@ def define_flags():
 def check_flags():
     """Raise UserError if flags contradict each other."""
     if FLAGS.json and FLAGS.csv:
-        raise UserError('--json and --csv exclude each other', 'give one of them')
+        raise UserError('--json and --csv exclude each other: give one of them')
     for name in ('checkpoint_dir', 'checkpoint'):
         if FLAGS.saved_model_dir and FLAGS[name].present:
-            raise UserError(
-                f'--{name} has no effect with --saved_model_dir', 'leave out one of them'
-            )
+            raise UserError(f'--{name} has no effect with --saved_model_dir: leave out one of them')
     if FLAGS.saved_model_dir:
         directories.check_exists(
             FLAGS.saved_model_dir,
@@ -67,14 +65,13 @@ def check_flags():
 ARGUMENTS = program.start(__name__, define_flags, check_flags, 'IMAGE...')
 
 from cifar10.serving import prediction, trained_model
-from cifar10.system import signals
 
 
 def predictor(num_images):
     """Return the predictor that the flags choose, and the class names."""
     if FLAGS.saved_model_dir:
         return prediction.saved_model_predictor(FLAGS.saved_model_dir)
-    network = trained_model.read(FLAGS.checkpoint_dir, FLAGS.checkpoint, FLAGS.network)
+    network = trained_model.read(data_flags.chosen_checkpoint(), FLAGS.network)
     for note in network.notes:
         errors.warn(note)  # stdout has predictions only.
     return prediction.checkpoint_predictor(network, num_images), network.class_names
@@ -82,18 +79,17 @@ def predictor(num_images):
 
 def main(*names):
     """Print the predictions; return 1 if a file is unusable."""
-    with signals.RaiseOnSignal():
-        failures = []
-        paths = prediction.find_files(names, FLAGS.recursive, failures)
-        predict, class_names = predictor(len(paths))
-        data_flags.check_top_k(len(class_names))
-        count = FLAGS.top_k or min(5, len(class_names))
-        line = prediction.json_line if FLAGS.json else prediction.text_line
-        if FLAGS.csv:
-            line = prediction.csv_line
-            sys.stdout.write(prediction.csv_header(count))
-        for predictions in prediction.predict(paths, predict, class_names, count, failures):
-            sys.stdout.writelines(map(line, predictions))
+    failures = []
+    paths = prediction.find_files(names, FLAGS.recursive, failures)
+    predict, class_names = predictor(len(paths))
+    data_flags.check_top_k(len(class_names))
+    count = FLAGS.top_k or min(5, len(class_names))
+    line = prediction.json_line if FLAGS.json else prediction.text_line
+    if FLAGS.csv:
+        line = prediction.csv_line
+        sys.stdout.write(prediction.csv_header(count))
+    for predictions in prediction.predict(paths, predict, class_names, count, failures):
+        sys.stdout.writelines(map(line, predictions))
     return int(bool(failures))
 
 

@@ -89,11 +89,11 @@ def test_a_version_of_tensorflow_without_kernels(monkeypatch, tmp_path):
     _imitate(monkeypatch, tmp_path, 'avx512_bf16')
     monkeypatch.setattr(machine, '_has_bfloat16_kernels', lambda device_type: device_type == 'GPU')
     assert machine.compute_dtype('auto', False) == tf.float32
-    with messages.raises('^`compute_dtype`=bfloat16 does not work on a CPU with TensorFlow '):
+    with messages.raises('^--compute_dtype=bfloat16 does not work on a CPU with TensorFlow '):
         machine.compute_dtype('bfloat16', False)
     assert machine.compute_dtype('bfloat16', True) == tf.bfloat16
     monkeypatch.setattr(machine, '_has_bfloat16_kernels', lambda device_type: device_type == 'CPU')
-    with messages.raises('^`compute_dtype`=bfloat16 does not work on a GPU with TensorFlow '):
+    with messages.raises('^--compute_dtype=bfloat16 does not work on a GPU with TensorFlow '):
         machine.compute_dtype('bfloat16', True)
 
 

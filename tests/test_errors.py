@@ -1,7 +1,6 @@
 """Errors and warnings in one line."""
 
 import errno
-import pickle
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -13,20 +12,6 @@ def test_a_warning_is_one_line_whatever_names_are_in_it(capsys):
     errors.warn('a\x1b[31m\nb\udcff.jpg is left out, \u732b and gr\u00fcn are not')
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith(r': a\x1b[31m\nb\udcff.jpg is left out, ' + '\u732b and gr\u00fcn are not')
-
-
-def test_cause_remedy_and_parameters():
-    """A path may have braces. Another process gets the same error."""
-    error = errors.UserError('No {x} in /a{b}', 'train, or give {seed} or {fresh}', 'seed', 'fresh')
-    copy = pickle.loads(pickle.dumps(error))
-    assert (copy.cause, copy.remedy, copy.parameters) == (
-        'No {x} in /a{b}',
-        'train, or give {seed} or {fresh}',
-        ('seed', 'fresh'),
-    )
-    assert str(copy) == 'No {x} in /a{b}: train, or give `seed` or `fresh`'
-    assert copy.line('--{}') == 'No {x} in /a{b}: train, or give --seed or --fresh'
-    assert str(errors.UserError('/{} is full')) == '/{} is full'
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """docs/hooks.md: its hooks do what the page says, with one and two towers."""
 
 import dataclasses
-import os
 import re
 
 import numpy as np
@@ -70,8 +69,7 @@ def test_keep_best(run_program, tmp_path):
     lines = run_program(KEEP_BEST, ('every_n_steps=10', 'every_n_steps=4'))
     precisions = _precisions(lines)
     assert [step for step, _ in precisions] == [4, 8, 12, 16, 20]
-    found = checkpoint.candidates(str(tmp_path / 'best_run'))
-    assert [os.path.basename(path) for path in found] == ['model.ckpt-20', 'model.ckpt-0']
+    assert [saved.step for saved in checkpoint.find(str(tmp_path / 'best_run'))] == [20, 0]
     best = max(precisions, key=lambda pair: (pair[1], -pair[0]))[0]
     (saved,) = (tmp_path / 'best_run').glob('best.ckpt-*.index')
     assert saved.name == f'best.ckpt-{best}.index'

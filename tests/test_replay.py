@@ -14,7 +14,6 @@ from cifar10.report import event_files
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
 from cifar10.scripts import cifar10_multi_gpu_train, cifar10_train
-from cifar10.system import signals
 from tests.helpers import events, messages, small_run
 
 LAST_STEP = 9
@@ -119,7 +118,7 @@ def test_the_progress_and_a_signal(tmp_path, data_dir, capsys, monkeypatch):
 
     monkeypatch.setattr(hooks, 'print', print_and_stop, raising=False)
     monkeypatch.setattr(hooks, '_REPLAY_PRINT_SECS', 0)  # a line per step
-    with pytest.raises(signals.SignalInterrupt):
+    with pytest.raises(KeyboardInterrupt):
         _train(data_dir, tmp_path, SETTINGS)
     assert printed[-1] == 'Replaying the input of 3 steps: 0%'
     assert checkpoint.read_latest(str(tmp_path)).path == before

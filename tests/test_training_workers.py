@@ -82,7 +82,7 @@ def test_a_worker_without_a_run_writes_nothing(tmp_path, monkeypatch, capsys):
 
 def test_a_worker_without_a_run_diverges():
     """Only the chief knows the checkpoints."""
-    complaint = '^Training diverged because the loss .* checkpoint is the one of the chief: lower '
+    complaint = '^Training diverged because the loss .* checkpoint is that of the chief: lower '
     with messages.raises(complaint):
         _run_steps(_step(1, 1.0, float('nan')), WORKER_JOB)
 

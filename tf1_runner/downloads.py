@@ -159,7 +159,7 @@ def fetch(archive, path, progress=show):
                 _download(archive._replace(name=os.path.basename(path)), place, progress)
     except ConnectionError as error:
         raise UserError(
-            f'Cannot download {error}', f'check the network, or put {archive.name} into {place}'
+            f'Cannot download {error}: check the network, or put {archive.name} into {place}'
         )
 
 

@@ -49,8 +49,8 @@ def activate(package_modules=False):
     active = sys.modules.get('tf1_runner.tensorflow_1')
     if 'tensorflow' in sys.modules and not active:
         raise errors.UserError(
-            'TensorFlow has already been imported',
-            'restart the kernel, and run %load_ext tf1_runner in the first cell',
+            'TensorFlow has already been imported: '
+            'restart the kernel, and run %load_ext tf1_runner in the first cell'
         )
     if not active:
         startup.import_tensorflow()

@@ -170,4 +170,4 @@ def _read(path, magic):
             raise ValueError(f'its magic number is {found}, not {magic}')
         return content.reshape(sizes + [1] * (magic == _IMAGES))
     except (EOFError, OSError, ValueError, struct.error, zlib.error) as error:
-        raise UserError(f'{path} is damaged ({error})', 'delete it')
+        raise UserError(f'{path} is damaged ({error}): delete it')

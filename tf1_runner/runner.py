@@ -6,6 +6,7 @@ import json
 import linecache
 import os
 import re
+import signal
 import sys
 import textwrap
 import threading
@@ -13,7 +14,6 @@ import traceback
 import types
 
 from cifar10.errors import UserError, warn
-from cifar10.system import signals
 from tf1_runner import error_hints, modules, program_flags, queue_errors, sessions, tensorflow_1
 
 # Line of a notebook that is not Python: magic, shell command, its result, request for help.
@@ -51,7 +51,8 @@ def run(path, arguments, package_modules=False, option='package_modules'):
     # These run after the program's threads, and after its own atexit functions.
     atexit.register(sessions.close)
     atexit.register(queue_errors.warn_untold, directory)
-    signals.restore_handlers()
+    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # see program.start
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = [path] + arguments
     sys.path[0] = directory
     main = sys.modules['__main__'] = types.ModuleType('__main__')
@@ -128,7 +129,7 @@ def _compile_program(path):
             codes += _compile_cell(cell, f'{os.path.abspath(path)}, cell {number}')
         return codes, True
     except OSError as error:
-        raise UserError(f'Cannot read the program {path} ({error.strerror})', remedy)
+        raise UserError(f'Cannot read the program {path} ({error.strerror}): {remedy}')
     except SyntaxError as error:
         _exit_with_error(error, '', None)
 
@@ -138,7 +139,7 @@ def _read_cells(notebook, path):
     try:
         language = notebook.get('metadata', {}).get('language_info', {}).get('name', 'python')
         if 'python' not in language.lower():
-            raise UserError(f'{path} is a notebook for {language}', 'give one for Python')
+            raise UserError(f'{path} is a notebook for {language}: give one for Python')
         # Up to version 3 of the format, the cells are in worksheets.
         cells = [
             cell for sheet in notebook.get('worksheets', [notebook]) for cell in sheet['cells']
@@ -149,7 +150,7 @@ def _read_cells(notebook, path):
             if cell['cell_type'] == 'code'
         ]
     except (AttributeError, KeyError, TypeError):
-        raise UserError(f'{path} is a damaged notebook', 'open it in Jupyter, and save it again')
+        raise UserError(f'{path} is a damaged notebook: open it in Jupyter, and save it again')
 
 
 def _compile_cell(source, name):

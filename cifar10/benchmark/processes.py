@@ -30,10 +30,9 @@ def call_in_new_process(function, *args):
     """
     spawn = multiprocessing.get_context('spawn')
     with futures.ProcessPoolExecutor(1, spawn) as pool, contextlib.ExitStack() as stack:
-        with signals.delay_signals():
-            result = pool.submit(_call, function, args)
-            (process,) = multiprocessing.active_children()
-            _kill_at_end(process, stack)
+        result = pool.submit(_call, function, args)
+        (process,) = multiprocessing.active_children()
+        _kill_at_end(process, stack)
         return result.result()
 
 
@@ -61,14 +60,13 @@ def run_trainer(command, last_step):
     """
     times = {}
     with contextlib.ExitStack() as stack:
-        with signals.delay_signals():
-            process = stack.enter_context(
-                # In a new session, Ctrl-C does not reach the script: the benchmark ends it.
-                subprocess.Popen(
-                    command, stdout=subprocess.PIPE, universal_newlines=True, start_new_session=True
-                )
+        process = stack.enter_context(
+            # In a new session, Ctrl-C does not reach the script: the benchmark ends it.
+            subprocess.Popen(
+                command, stdout=subprocess.PIPE, universal_newlines=True, start_new_session=True
             )
-            _kill_at_end(process, stack)
+        )
+        _kill_at_end(process, stack)
         for line in process.stdout:
             match = _STEP_LINE.match(line)
             if match:
@@ -78,5 +76,5 @@ def run_trainer(command, last_step):
     if status:
         raise UserError(f'{script} failed')
     if max(times, default=0) < last_step:  # ended by a signal
-        raise UserError(f'{script} was stopped before step {last_step}', 'measure again')
+        raise UserError(f'{script} was stopped before step {last_step}: measure again')
     return times

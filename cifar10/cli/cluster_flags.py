@@ -106,8 +106,8 @@ def cluster_from_flags():
     for name in ('job_name', 'task_index'):
         if values[name] is None and values['job_name'] != EVALUATOR:
             raise UserError(
-                f'--{name} is missing',
-                'give --worker_hosts, --ps_hosts, --job_name and --task_index, or set TF_CONFIG',
+                f'--{name} is missing: '
+                'give --worker_hosts, --ps_hosts, --job_name and --task_index, or set TF_CONFIG'
             )
     task = Task(values['job_name'], values['task_index'] or 0)
     cluster.check(task)
@@ -136,12 +136,10 @@ def strategy_from_flags(cluster):
     mode = FLAGS.mode or ('sync' if cluster.ps_hosts else 'allreduce')
     if mode == 'allreduce' and cluster.ps_hosts:
         empty = 'remove ps from TF_CONFIG' if is_in_tf_config else 'give an empty --ps_hosts='
-        raise UserError(
-            '--mode=allreduce has no parameter servers', f'leave out --mode, or {empty}'
-        )
+        raise UserError(f'--mode=allreduce has no parameter servers: leave out --mode, or {empty}')
     if mode != 'allreduce' and not cluster.ps_hosts:
         given = 'add ps to TF_CONFIG' if is_in_tf_config else 'give --ps_hosts'
-        raise UserError(f'--mode={mode} needs parameter servers', given)
+        raise UserError(f'--mode={mode} needs parameter servers: {given}')
     strategy = Strategy(
         mode,
         len(cluster.worker_hosts),
@@ -153,18 +151,18 @@ def strategy_from_flags(cluster):
     for name, own_mode in _FLAGS_OF_MODES.items():
         if mode != own_mode and FLAGS[name].value != FLAGS[name].default:
             raise UserError(
-                f'--{name} has no effect with --mode={mode}',
-                f'leave it out, or give --mode={own_mode}',
+                f'--{name} has no effect with --mode={mode}: '
+                f'leave it out, or give --mode={own_mode}'
             )
     if strategy.num_aggregated > strategy.num_workers:
         raise UserError(
-            f'--replicas_to_aggregate={strategy.replicas_to_aggregate} is more than the number of workers ({cluster.count_workers()})',
-            'give at most this number',
+            f'--replicas_to_aggregate={strategy.replicas_to_aggregate} is more than the number of workers ({cluster.count_workers()}): '
+            'give at most this number'
         )
     if FLAGS.deterministic and mode != 'allreduce':
         raise UserError(
-            f'--deterministic does not work with --mode={mode}',
-            'leave it out, or train without parameter servers',
+            f'--deterministic does not work with --mode={mode}: '
+            'leave it out, or train without parameter servers'
         )
     return strategy
 
@@ -189,7 +187,7 @@ class TrainerCommand:
         """
         for flag in trainer_flags:
             if _TASK_FLAG.fullmatch(flag):
-                raise UserError(f'{flag} is set by the launcher, for each task', 'leave it out')
+                raise UserError(f'{flag} is set by the launcher, for each task: leave it out')
         self._trainer, self._trainer_flags = trainer, trainer_flags
         # The last flag is valid. The trainer rejects malformed numbers.
         text = ' '.join(trainer_flags)

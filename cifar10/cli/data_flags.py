@@ -73,7 +73,7 @@ def define_output_file(name, description):
         files.check_name(path)
         # /dev/stdout and /dev/null must not be replaced.
         if os.path.islink(path) or os.path.exists(path) and not os.path.isfile(path):
-            raise UserError(f'{path} is not a regular file', 'name a file')
+            raise UserError(f'{path} is not a regular file: name a file')
 
     _define_path(name, None, description, check)
 
@@ -124,8 +124,8 @@ def check_directories_differ(name, *others):
             other, path = 'checkpoint', directory_of_checkpoint()
         if os.path.realpath(FLAGS[name].value) == os.path.realpath(path):
             raise UserError(
-                f'--{name}={FLAGS[name].value} is also the directory of --{other}',
-                'give two directories',
+                f'--{name}={FLAGS[name].value} is also the directory of --{other}: '
+                'give two directories'
             )
 
 
@@ -147,16 +147,16 @@ def check_dataset_of_run(directory, alternative):
     # 'cifar10', the default, is also recorded for a run on own data with --data_dir.
     if record.dataset not in (None, 'cifar10', FLAGS.dataset):
         raise UserError(
-            f'The run in {directory} was trained with --dataset={record.dataset}',
-            f'give --dataset={record.dataset} (and --data_dir, if it had one), or {alternative}',
+            f'The run in {directory} was trained with --dataset={record.dataset}: '
+            f'give --dataset={record.dataset} (and --data_dir, if it had one), or {alternative}'
         )
     published = catalog.PUBLISHED.get(FLAGS.dataset)
     is_other = published and len(names) != published.num_classes
     if is_other or FLAGS.dataset == 'cifar10' and names != dataset.CLASS_NAMES:
         raise UserError(
             f'The run in {directory} was trained on other classes ({dataset.format_class_names(names)}) than those of '
-            f'{published.name}',
-            f'give the directory of its data with --data_dir, or {alternative}',
+            f'{published.name}: '
+            f'give the directory of its data with --data_dir, or {alternative}'
         )
 
 
@@ -180,7 +180,7 @@ def dataset_from_flags():
 def _use_copy(path, published=None):
     from cifar10.data import preparation  # not needed if the files exist
 
-    with signals.RaiseOnSignal():
+    with signals.StopRequest(raises=True):
         return preparation.use_copy(path, published, show)
 
 
@@ -191,7 +191,7 @@ def prepared_dataset(dataset_name):
       UserError: it cannot be downloaded or written, or --data_dir holds another one.
     """
     path, published = data_dir(dataset_name), catalog.PUBLISHED.get(dataset_name)
-    with signals.RaiseOnSignal():
+    with signals.StopRequest(raises=True):
         if published:
             from cifar10.data import preparation  # seldom needed
 
@@ -250,11 +250,16 @@ def define_checkpoint():
     )
 
 
+def chosen_checkpoint():
+    """Return the path of --checkpoint; --checkpoint_dir if it is `latest`."""
+    latest = FLAGS.checkpoint == 'latest'
+    return FLAGS.checkpoint_dir if latest else os.path.abspath(FLAGS.checkpoint)
+
+
 def directory_of_checkpoint():
-    """Return the directory of --checkpoint, which is a path or in --checkpoint_dir."""
-    if FLAGS.checkpoint == 'latest':
-        return FLAGS.checkpoint_dir
-    return os.path.dirname(os.path.abspath(FLAGS.checkpoint))
+    """Return the directory of the chosen checkpoint."""
+    path = chosen_checkpoint()
+    return path if os.path.isdir(path) or FLAGS.checkpoint == 'latest' else os.path.dirname(path)
 
 
 def check_checkpoint_exists():
@@ -269,6 +274,6 @@ def check_top_k(num_classes):
     """Raise UserError if --top_k exceeds the number of classes."""
     if FLAGS.top_k and FLAGS.top_k > num_classes:
         raise UserError(
-            f'--top_k={FLAGS.top_k} is more than the {num_classes} classes',
-            f'give at most {num_classes}',
+            f'--top_k={FLAGS.top_k} is more than the {num_classes} classes: '
+            f'give at most {num_classes}'
         )

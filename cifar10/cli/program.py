@@ -53,7 +53,7 @@ def versions(config_proto=None):
 
 
 def start(name, define_flags, check=None, arguments=None, hint='', needs_tensorflow=True):
-    """Start a script: handle signals, parse the command line, then import TensorFlow.
+    """Start a script: parse the command line, then import TensorFlow.
 
     The import takes seconds, so mistakes are found first. A mistake ends the script with one line
     on stderr and exit status 2. Contradictory flags give exit status 1.
@@ -77,7 +77,8 @@ def start(name, define_flags, check=None, arguments=None, hint='', needs_tensorf
         startup.import_tensorflow()
     if name != '__main__':
         return []
-    signals.install_handlers()
+    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # It ends the imports at once.
     startup.protect_stdout()
     define_flags()
     app.define_help_flags()
@@ -97,7 +98,7 @@ def start(name, define_flags, check=None, arguments=None, hint='', needs_tensorf
         if needs_tensorflow:
             startup.import_tensorflow()
     except errors.UserError as error:
-        _fail(1, _error_line(error))
+        _fail(1, f'error: {error}')
     return words
 
 
@@ -168,29 +169,25 @@ def _describe_error(error, hint):
     return message
 
 
-def _error_line(error):
-    """Return the line for a UserError or OSError, with flags for parameters."""
-    return f'error: {error.line("--{}") if isinstance(error, errors.UserError) else error}'
-
-
 def _call(main, arguments):
     try:
         status = main(*arguments)
         sys.stdout.flush()
     except (errors.UserError, OSError) as error:
-        _fail(1, _error_line(error))
+        _fail(1, f'error: {error}')
     except BaseException as error:
         hint = _HINTS.get(type(error).__name__)
         if hint is not None:
             _fail(1, f'error: {errors.reason(error)}{hint}')
-        # TensorFlow's context managers may raise another error after the signal's.
-        while not isinstance(error, signals.SignalInterrupt):
+        # TensorFlow's context managers may raise another error after that of a StopRequest.
+        while not (isinstance(error, KeyboardInterrupt) and error.args):
             if error.__context__ is None:
                 raise
             error = error.__context__
-        status = 128 + error.signum
-        if error.signum != signals.BROKEN_PIPE_SIGNAL:
-            errors.warn(f'interrupted ({error})')
+        (number,) = error.args
+        status = 128 + number
+        if number != signals.BROKEN_PIPE_SIGNAL:
+            errors.warn(f'interrupted ({signal.Signals(number).name})')
     _end(status or 0)
 
 
@@ -212,8 +209,7 @@ def _fail(status, message):
 
 def _end(status):
     """End the process without finalization, which could wait for blocked threads forever."""
-    # A signal or a closed pipe must not delay the end.
-    with contextlib.suppress(OSError, signals.SignalInterrupt), signals.RaiseOnSignal():
+    with contextlib.suppress(OSError):
         sys.stdout.flush()
         if os.name == 'posix':
             ctypes.CDLL(None).fflush(None)  # device placements are printed by C's printf

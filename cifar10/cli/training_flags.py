@@ -177,11 +177,11 @@ def check():
     if not FLAGS.deterministic:
         return
     if FLAGS.seed is None:
-        raise UserError('--deterministic needs a seed', 'add --seed=1')
+        raise UserError('--deterministic needs a seed: add --seed=1')
     if FLAGS.intra_op_threads > 1:
         raise UserError(
-            f'--intra_op_threads={FLAGS.intra_op_threads} makes the order of sums random',
-            'leave it out, or leave out --deterministic',
+            f'--intra_op_threads={FLAGS.intra_op_threads} makes the order of sums random: '
+            'leave it out, or leave out --deterministic'
         )
 
 
@@ -213,14 +213,14 @@ def hparams_from_flags(recorded):
         if not combined.has_effect(name):
             flag, values = _flag_with_effect(HPARAMS[name])
             raise UserError(
-                f'--{name} has no effect with --{flag}={getattr(combined, flag)}',
-                f'leave it out, or give --{flag}={_alternatives(values)}',
+                f'--{name} has no effect with --{flag}={getattr(combined, flag)}: '
+                f'leave it out, or give --{flag}={_alternatives(values)}'
             )
     if math.isinf(combined.epochs) and (combined.schedule_ends or combined.moving_average_fraction):
         flag = 'schedule' if combined.schedule_ends else 'recipe'
         raise UserError(
-            f'--{flag}={getattr(combined, flag)} does not work with --epochs=inf',
-            'give a finite number',
+            f'--{flag}={getattr(combined, flag)} does not work with --epochs=inf: '
+            'give a finite number'
         )
     return combined
 
@@ -234,7 +234,7 @@ def _with_warmup(hparams, recorded):
         return dataclasses.replace(hparams, warmup_epochs=round(share * hparams.epochs, 9))
     if recorded.warmup_epochs >= hparams.epochs:
         raise UserError(
-            f'--epochs={hparams.epochs:g} ends the run within its recorded warm-up of {recorded.warmup_epochs:g} epochs',
-            'give more --epochs, or --fresh to start a new run',
+            f'--epochs={hparams.epochs:g} ends the run within its recorded warm-up of {recorded.warmup_epochs:g} epochs: '
+            'give more --epochs, or --fresh to start a new run'
         )
     return hparams

@@ -37,7 +37,7 @@ def job_from_flags(num_devices=1, variable_strategy=None, **cluster_fields):
         too large.
     """
     recorded = CLASSIC
-    if not FLAGS.fresh and checkpoint.candidates(FLAGS.train_dir):
+    if not FLAGS.fresh and checkpoint.find(FLAGS.train_dir):
         recorded = run_record.read_hparams(FLAGS.train_dir)
         data_flags.check_dataset_of_run(
             FLAGS.train_dir, 'another --train_dir, or --fresh to start a new run'
@@ -46,7 +46,7 @@ def job_from_flags(num_devices=1, variable_strategy=None, **cluster_fields):
     devices = find_devices(num_devices)
     if FLAGS.deterministic and machine.is_gpu(devices[0]):
         raise UserError(
-            '--deterministic works on CPUs only', 'hide the GPUs with CUDA_VISIBLE_DEVICES=-1'
+            '--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1'
         )
     data = data_flags.dataset_from_flags()
     check_batch_size(hparams.batch_size, data)
@@ -78,8 +78,8 @@ def check_batch_size(batch_size, dataset):
     most = max(num_examples, _SMALL_BATCH)
     if batch_size > most:
         raise UserError(
-            f'--batch_size={batch_size} is too large for the {num_examples} training examples in {dataset.directory}',
-            f'give at most {most}',
+            f'--batch_size={batch_size} is too large for the {num_examples} training examples in {dataset.directory}: '
+            f'give at most {most}'
         )
 
 

@@ -38,7 +38,7 @@ def convert(images_dir, path, progress, test_fraction=None, seed=0):
     """
     dataset_writer.check_new_directory(path)  # early, because listing takes long
     if pathlib.Path(os.path.realpath(images_dir)) in pathlib.Path(os.path.realpath(path)).parents:
-        raise UserError(f'{path} is in {images_dir}', 'give a directory outside it')
+        raise UserError(f'{path} is in {images_dir}: give a directory outside it')
     class_names, train, test = find_images(images_dir, test_fraction, seed)
     with dataset_writer.new_dataset(path, progress) as directory:
         failures, lines = [], ProgressLines(progress, 'Converting', len(train) + len(test))
@@ -66,11 +66,11 @@ def convert(images_dir, path, progress, test_fraction=None, seed=0):
         for label, name in enumerate(class_names):
             if label not in labels_with_images:
                 raise UserError(
-                    f'The class {name} has no usable training image',
-                    'add images, or remove its folder',
+                    f'The class {name} has no usable training image: '
+                    'add images, or remove its folder'
                 )
         if all(path in damaged_paths for path, _ in test):
-            raise UserError('There is no usable test image', 'add images')
+            raise UserError('There is no usable test image: add images')
         fraction = '' if test_fraction is None else f'test_fraction={test_fraction:g} '
         origin = f'{os.path.abspath(images_dir)}, converted with {fraction}seed={seed}'
         dataset_writer.write_dataset_info(directory, class_names, origin)
@@ -96,23 +96,21 @@ def find_images(images_dir, test_fraction, seed):
     top, test_dir, class_names = _find_splits(images_dir)
     if test_dir and test_fraction is not None:
         raise UserError(
-            f'{{test_fraction}} has no effect, because {test_dir} holds the test images',
-            'leave it out',
-            'test_fraction',
+            f'--test_fraction has no effect, because {test_dir} holds the test images: leave it out'
         )
     test_fraction = dataset_writer.TEST_FRACTION if test_fraction is None else test_fraction
     try:
         dataset.check_class_names(class_names)
     except ValueError as error:
         raise UserError(
-            f'The folders of {top} cannot be classes ({error})',
-            f'make one folder of images per class, at most {dataset.MAX_CLASSES}',
+            f'The folders of {top} cannot be classes ({error}): '
+            f'make one folder of images per class, at most {dataset.MAX_CLASSES}'
         )
     train, test = [], _test_images(test_dir, class_names) if test_dir else []
     for label, name in enumerate(class_names):
         paths = _list_files(os.path.join(top, name))
         if not paths:
-            raise UserError(f'{os.path.join(top, name)} has no files', 'add images, or remove it')
+            raise UserError(f'{os.path.join(top, name)} has no files: add images, or remove it')
         rng.shuffle(paths)
         num_test = min(len(paths) - 1, max(1, round(test_fraction * len(paths))))
         num_test = 0 if test_dir else num_test
@@ -120,8 +118,8 @@ def find_images(images_dir, test_fraction, seed):
         train += [(path, label) for path in paths[num_test:]]
     if not test:
         raise UserError(
-            'There is no test image',
-            f'add images to {test_dir or images_dir + ", at least two per class"}',
+            'There is no test image: '
+            f'add images to {test_dir or images_dir + ", at least two per class"}'
         )
     rng.shuffle(train)
     rng.shuffle(test)
@@ -144,8 +142,8 @@ def _find_splits(images_dir):
     all_are_splits = len(matches) == len(names) and len(splits) > 1
     if 'test' in names or len(rests) < len(matches) or all_are_splits:
         raise UserError(
-            f'{images_dir} has the folders {", ".join(map(ascii, folders))}',
-            'it must have only train and test (in upper or lower case), or one folder per class; rename or remove the others',
+            f'{images_dir} has the folders {", ".join(map(ascii, folders))}: '
+            'it must have only train and test (in upper or lower case), or one folder per class; rename or remove the others'
         )
     return images_dir, None, folders
 
@@ -157,8 +155,8 @@ def _test_images(test_dir, class_names):
         folder = os.path.join(test_dir, name)
         if name not in labels:
             raise UserError(
-                f'{folder} is not a class of the training images',
-                'rename it, or add the class to the training images',
+                f'{folder} is not a class of the training images: '
+                'rename it, or add the class to the training images'
             )
         found += [(path, labels[name]) for path in _list_files(folder)]
     return found

@@ -14,13 +14,11 @@ from cifar10.system import files
 
 # of torchvision, Keras and the trainers here
 _PLACES = ['data', '~/.keras/datasets', *map(dataset.default_data_dir, catalog.PUBLISHED)]
+_REMEDY = 'delete it or replace it by a good copy'
 
 
 class DamagedError(UserError):
     """Incomplete, damaged or changed copy."""
-
-    def __init__(self, cause):
-        super().__init__(cause, 'delete it or replace it by a good copy')
 
 
 def find(published, place):
@@ -91,17 +89,17 @@ def write_binary_files(published, copy, directory, is_strict=False):
         for split in dataset.read(directory).splits:
             verification.verify(split)
     except (tarfile.TarError, KeyError, EOFError, zlib.error, python_version.Error) as error:
-        raise DamagedError(f'{copy} is damaged ({error})')
+        raise DamagedError(f'{copy} is damaged ({error}): {_REMEDY}')
     except UserError as error:
         # The directory will be removed, so the message names the copy instead.
-        raise DamagedError(error.cause.replace(directory, copy))
+        raise DamagedError(str(error).replace(directory, copy))
     for name, sha1 in published.sha1.items():
         if files.digest(os.path.join(directory, name), 'sha1') != sha1:
             changed = (
                 f'{copy} is not the published {published.name}: the checksum of {name} differs'
             )
             if is_strict:
-                raise DamagedError(changed)
+                raise DamagedError(f'{changed}: {_REMEDY}')
             errors.warn(changed)
             break
 
@@ -122,7 +120,7 @@ def _open_copy(published, copy):
     if md5 not in directories:
         expected = ' or '.join(directories)
         raise DamagedError(
-            f'{copy} is not the published archive (its MD5 is {md5}, not {expected})'
+            f'{copy} is not the published archive (its MD5 is {md5}, not {expected}): {_REMEDY}'
         )
     directory = directories[md5]
     with tarfile.open(copy, 'r:gz') as tar:
@@ -134,6 +132,6 @@ def _open_file(path):
     try:
         return open(path, 'rb')
     except FileNotFoundError:
-        raise DamagedError(f'{path} is missing')
+        raise DamagedError(f'{path} is missing: {_REMEDY}')
     except OSError as error:
-        raise DamagedError(f'{path} cannot be read ({error.strerror})')
+        raise DamagedError(f'{path} cannot be read ({error.strerror}): {_REMEDY}')

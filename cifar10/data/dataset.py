@@ -194,8 +194,7 @@ def is_present(data_dir, published=None):
     for path in found.train.paths + found.test.paths:
         if not os.path.exists(path):
             raise UserError(
-                f'{path} is missing',
-                f'restore it, or move {directory} away and start again',
+                f'{path} is missing: restore it, or move {directory} away and start again'
             )
     if not has_info(directory):
         check_no_further_file(directory, list(map(os.path.basename, found.train.paths)))
@@ -207,7 +206,7 @@ def check_no_further_file(directory, train_files):
     for name in sorted(set(os.listdir(directory)) - set(train_files)):
         if re.fullmatch(train_files[0].replace('1', r'\d+'), name):
             path = os.path.join(directory, name)
-            raise UserError(f'{path} is not a file of the published data set', 'move it away')
+            raise UserError(f'{path} is not a file of the published data set: move it away')
 
 
 def has_info(directory):
@@ -225,7 +224,7 @@ def _parse_dataset_info(directory, content):
     if not isinstance(names, list):
         raise ValueError('classes is not a list')
     if len(names) > MAX_CLASSES:  # of an earlier version
-        raise UserError(f'{directory} has more than {MAX_CLASSES} classes', 'convert fewer of them')
+        raise UserError(f'{directory} has more than {MAX_CLASSES} classes: convert fewer of them')
     check_class_names(names)
     if set(content['train']) & set(content['test']):
         raise ValueError('train and test have a file in common')
@@ -272,7 +271,7 @@ def _read_class_names(path, num_classes):
             raise ValueError(f'the number of class names is {len(names)}, not {num_classes}')
         check_class_names(names)
     except ValueError as error:
-        raise UserError(f'{path} is damaged ({error})', 'correct or delete it')
+        raise UserError(f'{path} is damaged ({error}): correct or delete it')
     return names
 
 

@@ -48,12 +48,12 @@ def new_dataset(path, progress=None):
 def check_new_directory(path):
     """Raise UserError unless `path` is new or an empty directory."""
     if not path:
-        raise UserError('The name of the new directory is empty', 'give a name')
+        raise UserError('The name of the new directory is empty: give a name')
     files.check_name(path)
     if os.path.lexists(path) and (
         os.path.islink(path) or not os.path.isdir(path) or not directories.is_empty(path)
     ):
-        raise UserError(f'{path} exists', 'give the name of a new directory')
+        raise UserError(f'{path} exists: give the name of a new directory')
 
 
 @contextlib.contextmanager
@@ -87,8 +87,8 @@ def verified_directory(path):
                 verification.verify(split)
     except OSError as error:
         raise UserError(
-            f'Cannot write the data set to {path} ({error})',
-            'make room there, or give another directory',
+            f'Cannot write the data set to {path} ({error}): '
+            'make room there, or give another directory'
         )
 
 
@@ -176,9 +176,8 @@ def hold_out(source, path, num_examples, seed, progress=None):
     most = np.maximum(np.bincount(labels) - 1, 0).sum()
     if num_examples > most:
         raise UserError(
-            f'{{num_examples}}={num_examples} leaves a class without a training image',
-            f'give at most {most}',
-            'num_examples',
+            f'--num_examples={num_examples} leaves a class without a training image: '
+            f'give at most {most}'
         )
     is_test = select_held_out(labels, num_examples, np.random.RandomState(seed))
     names = list(source.class_names or map(str, range(source.num_classes)))

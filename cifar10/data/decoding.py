@@ -42,7 +42,7 @@ def decode(paths, open_file=functools.partial(open, mode='rb')):
     try:
         from PIL import UnidentifiedImageError
     except ImportError:
-        raise UserError('Reading image files needs Pillow', 'pip install Pillow')
+        raise UserError('Reading image files needs Pillow: pip install Pillow')
 
     def decode_file(path):
         """Return the image or None, and the reason."""

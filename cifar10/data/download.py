@@ -66,8 +66,8 @@ def download_archive(archives, directory, progress):
             failure = errors.escape_unprintable(str(error))  # from the network
         except OSError as error:
             raise UserError(
-                f'Cannot write {part} ({error.strerror})',
-                'make room there, make the directory writable, or give another one',
+                f'Cannot write {part} ({error.strerror}): '
+                'make room there, make the directory writable, or give another one'
             )
         finally:
             with contextlib.suppress(OSError):

@@ -49,7 +49,7 @@ def prepare(published, data_dir, progress, data_url=None, alternative='the synth
     with dataset_writer.lock_files_dir(data_dir, published, progress) as directory:
         if directory is None or _use_copy_beside(published, directory, progress):
             return
-        archives, damage = published.archives, None
+        archives = published.archives
         if data_url:
             named = published.archive_of(data_url)
             archives = [
@@ -62,18 +62,15 @@ def prepare(published, data_dir, progress, data_url=None, alternative='the synth
                     _write(published, copy, directory, progress, is_strict=True)
                     return
                 except DamagedError as error:
-                    damage = damage or error
-                    errors.warn(f'{error.cause}; it is not used')
+                    errors.warn(f'Not used: {error}')
         parent = _parent(directory)
         try:
             path = download_archive(archives, parent, progress)
         except ConnectionError as error:
             names = ' or '.join(archive.name for archive in archives)
-            remedies = ['check the network' + (', or leave out {data_url}' if data_url else '')]
-            remedies += [f'replace the copy that was found: {damage.cause}'] if damage else []
-            remedies += [f'put {names} into {parent}', f'or use {alternative}']
             raise UserError(
-                f'Cannot download {published.name} from {error}', '; '.join(remedies), 'data_url'
+                f'Cannot download {published.name} from {error}: check the network'
+                f'{", or leave out --data_url" if data_url else ""}; put {names} into {parent}; or use {alternative}'
             )
         _write(published, path, directory, progress)
 
@@ -111,8 +108,8 @@ def _use_copy_beside(published, directory, progress):
     for copy in copies.find(published, parent):
         if not os.access(parent, os.W_OK):
             raise UserError(
-                f'The binary files of {copy} cannot be written to {parent}',
-                f'write them elsewhere with `cifar10_dataset.py convert {copy} OUT`, and give OUT as the directory',
+                f'The binary files of {copy} cannot be written to {parent}: '
+                f'write them elsewhere with `cifar10_dataset.py convert {copy} OUT`, and give OUT as the directory'
             )
         try:
             _write(published, copy, directory, progress)

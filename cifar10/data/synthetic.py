@@ -86,9 +86,8 @@ def maybe_write(data_dir=dataset.SYNTHETIC_DATA_DIR, records_per_file=10000, see
             _write(path, records_per_file, seed)
         elif dataset.read(data_dir).class_names != CLASS_NAMES:
             raise UserError(
-                f'{dataset.files_dir(data_dir)} holds a data set that is not synthetic',
-                'give another {data_dir}',
-                'data_dir',
+                f'{dataset.files_dir(data_dir)} holds a data set that is not synthetic: '
+                'give another --data_dir'
             )
 
 

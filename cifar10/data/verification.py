@@ -46,7 +46,7 @@ def verify_checksums(split):
     for file in split.files:
         if file.sha256 and files.digest(file.path, 'sha256') != file.sha256:
             raise UserError(
-                f'{file.path} has been changed: its SHA-256 differs from dataset.json', _REMEDY
+                f'{file.path} has been changed: its SHA-256 differs from dataset.json: {_REMEDY}'
             )
 
 
@@ -85,10 +85,9 @@ def check_file(path):
     """Raise UserError unless a data file exists."""
     if not os.path.isfile(path):
         raise UserError(
-            f'{path} is missing',
+            f'{path} is missing: '
             'restore it, get a data set with `cifar10_dataset.py download` or `cifar10_dataset.py synthetic`, '
-            f'or set {{data_dir}} to the directory that holds {dataset.CIFAR10_DIRECTORY}',
-            'data_dir',
+            f'or set --data_dir to the directory that holds {dataset.CIFAR10_DIRECTORY}'
         )
 
 
@@ -117,7 +116,7 @@ def _verify_file(split, file):
     elif bad_labels.size:
         problem = f'has labels that are not 0 to {num_classes - 1} (count: {counts[bad_labels].sum()}, for example {bad_labels[0]})'
     if problem:
-        raise UserError(f'{file.path} {problem}', _REMEDY)
+        raise UserError(f'{file.path} {problem}: {_REMEDY}')
     return counts[:num_classes]
 
 

@@ -92,27 +92,25 @@ class Cluster(NamedTuple):
         """
         if not self.worker_hosts:
             raise UserError(
-                'No worker is given',
-                'give {worker_hosts}=host:port,host:port, or set TF_CONFIG',
-                'worker_hosts',
+                'No worker is given: give --worker_hosts=host:port,host:port, or set TF_CONFIG'
             )
         addresses = collections.Counter(self.ps_hosts + self.worker_hosts)
         for address, count in addresses.items():
             found = _ADDRESS.fullmatch(address)
             if not found or not 0 < int(found.group(3)) < 2**16:
                 raise UserError(
-                    f'{address!r} is not an address', 'write host:port, with a port from 1 to 65535'
+                    f'{address!r} is not an address: write host:port, with a port from 1 to 65535'
                 )
             if count > 1:
                 raise UserError(
-                    f'The address {address} is given {count} times',
-                    'each task needs a port of its own',
+                    f'The address {address} is given {count} times: '
+                    'each task needs a port of its own'
                 )
         if task and task.job_name != EVALUATOR and task not in self.ps_tasks + self.worker_tasks:
             num_tasks = len(self.spec.get(task.job_name, ()))
             raise UserError(
-                f'There is no {task}',
-                f'the number of {task.job_name} addresses is {num_tasks}, and indexes begin at 0',
+                f'There is no {task}: '
+                f'the number of {task.job_name} addresses is {num_tasks}, and indexes begin at 0'
             )
 
 
@@ -182,12 +180,12 @@ def from_tf_config(text):
             % (f'{error} is missing' if isinstance(error, KeyError) else error)
         )
     if not chief + worker:
-        raise UserError('TF_CONFIG has no worker', 'add "worker": ["host:port"] to its cluster')
+        raise UserError('TF_CONFIG has no worker: add "worker": ["host:port"] to its cluster')
     num_tasks = len(hosts.get(job_name, []))
     if job_name != EVALUATOR and not 0 <= index < num_tasks:
         raise UserError(
-            f'TF_CONFIG has no {job_name} {index}',
-            f'its number of {job_name} addresses is {num_tasks}, and indexes begin at 0',
+            f'TF_CONFIG has no {job_name} {index}: '
+            f'its number of {job_name} addresses is {num_tasks}, and indexes begin at 0'
         )
     if job_name == 'worker':
         index += len(chief)

@@ -66,7 +66,7 @@ class Launcher:
           The exit status: 0, or that of the failed task (128 + number after a signal).
 
         Raises:
-          signals.SignalInterrupt: after a signal, if the chief's exit status is not 0.
+          KeyboardInterrupt: after a signal, if the chief's exit status is not 0.
         """
         with self._stop:
             try:
@@ -114,7 +114,7 @@ class Launcher:
                 self._end(['worker 0'], CHIEF_GRACE_SECS)
                 self._end(self._names, GRACE_SECS)
                 if self._tasks['worker 0'].status:
-                    raise signals.SignalInterrupt(self._stop.received_signal)
+                    raise KeyboardInterrupt(self._stop.received_signal)
                 return 0
             failed = [task for task in self._tasks.values() if task.status]
             # A mistake comes first: the others then fail, too.
@@ -190,18 +190,17 @@ class TaskProcess:
             if 'CUDA_VISIBLE_DEVICES' not in environment:
                 environment.setdefault('CUDA_DEVICE_ORDER', 'PCI_BUS_ID')
             environment['CUDA_VISIBLE_DEVICES'] = ','.join(gpus) or '-1'
-        with signals.delay_signals():
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                encoding='utf-8',
-                errors='backslashreplace',
-                env=environment,
-                start_new_session=True,
-            )
-            signals.child_pids.add(self._process.pid)
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding='utf-8',
+            errors='backslashreplace',
+            env=environment,
+            start_new_session=True,
+        )
+        signals.child_pids.add(self._process.pid)
         if cores:
             with contextlib.suppress(ProcessLookupError):  # the process has ended
                 os.sched_setaffinity(self._process.pid, cores)

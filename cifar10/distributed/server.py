@@ -43,8 +43,8 @@ def start(cluster, task, config_proto):
         target = tf.train.Server(cluster.spec, task.job_name, task.index, config=config).target
     except (OSError, tf.errors.OpError) as error:
         raise UserError(
-            f'{cluster.describe(task)} cannot listen ({errors.reason(error)})',
-            'end the process that uses this port, or give the task another port',
+            f'{cluster.describe(task)} cannot listen ({errors.reason(error)}): '
+            'end the process that uses this port, or give the task another port'
         )
     print(
         f'{cluster.describe(task)} listens on all network interfaces, without authentication: restrict its port to the cluster'

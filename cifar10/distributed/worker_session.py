@@ -115,8 +115,8 @@ class SessionCreator(tf.train.SessionCreator):
         run, path = self._run, self._restored_path
         step = run and run.saved_step
         if run and self._sessions > 1:
-            path = checkpoint.latest_checkpoint(run.directory)
-            step = checkpoint.newest_step(run.directory)
+            saved = checkpoint.find(run.directory)[:1]
+            step, path = (saved[0].step, saved[0].path) if saved else (0, None)
         if path:
             print(f'Resuming from {path}, step {step}')
         return path
@@ -146,8 +146,8 @@ def compare_with_chief(worker):
     for name, value in json.loads(own).items():
         if value != chiefs.get(name):
             raise UserError(
-                f'{worker.cluster.name(worker.task)} has another {name} than the chief',
-                'give all workers the same flags and data',
+                f'{worker.cluster.name(worker.task)} has another {name} than the chief: '
+                'give all workers the same flags and data'
             )
 
 

@@ -29,7 +29,7 @@ def check(choice):
     """
     if choice not in names() and not (choice.endswith('.py') and os.path.isfile(choice)):
         raise UserError(
-            f'There is no network {choice}', f'give {", ".join(names())} or the path of a .py file'
+            f'There is no network {choice}: give {", ".join(names())} or the path of a .py file'
         )
 
 
@@ -57,6 +57,6 @@ def load(choice):
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     if not hasattr(module, 'inference'):
-        raise UserError(f'{choice} has no function inference', 'see docs/exercises.md')
+        raise UserError(f'{choice} has no function inference: see docs/exercises.md')
     with open(module.__file__, 'rb') as source:
         return module, hashlib.sha256(source.read()).hexdigest()

@@ -93,8 +93,8 @@ def write(summary_writer, values, step):
         summary_writer.flush()
     except (RuntimeError, tf.errors.OpError) as error:
         raise UserError(
-            f'Cannot write summaries ({errors.reason(error)})',
-            'make room there, or give another directory',
+            f'Cannot write summaries ({errors.reason(error)}): '
+            'make room there, or give another directory'
         )
 
 

@@ -54,7 +54,7 @@ def show(result):
       UserError: matplotlib is not installed.
     """
     if not is_available():
-        raise UserError('matplotlib draws the figures', 'pip install matplotlib')
+        raise UserError('matplotlib draws the figures: pip install matplotlib')
     from IPython import display
 
     for figure in draw(result).values():

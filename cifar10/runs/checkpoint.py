@@ -1,6 +1,6 @@
 """Checkpoints of a run: files, choice, reading, validation."""
 
-import math
+import contextlib
 import os
 import re
 from typing import Dict, NamedTuple, Sequence
@@ -10,11 +10,9 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import errors
 from cifar10.errors import UserError
-from cifar10.runs import run_record
 
 PREFIX = 'model.ckpt'
-CHECKPOINT_STATE_FILE = 'checkpoint'  # list written by a tf.train.Saver
-_INDEX = re.compile(r'(model\.ckpt-(\d+))\.index')
+_INDEX = re.compile(r'model\.ckpt-(\d+)\.index')  # the last file of a checkpoint
 _CHECKPOINT_FILE = re.compile(r'\.(index|meta|data-\d+-of-\d+)$')
 AVERAGE_SUFFIX = '/ExponentialMovingAverage'
 
@@ -28,75 +26,31 @@ class Checkpoint(NamedTuple):
     notes: Sequence[str] = ()  # for the user: why a newer checkpoint was not read
 
 
-def candidates(directory):
-    """Return the paths of the checkpoints in `directory`, the preferred one first.
+class Saved(NamedTuple):
+    """A checkpoint on disk."""
 
-    The latest checkpoint of the list is first; the others follow by descending step. A checkpoint
-    of a later step that is newer than the list precedes all: the trainer was killed before it
-    updated the list.
+    step: int  # by its name
+    time: float  # the modification time
+    path: str
+
+
+def find(directory):
+    """Return the checkpoints in a directory, a list of Saved, the highest step first.
+
+    The list of tf.train.Saver, the file `checkpoint`, is not read. It can name a deleted file, or
+    lack the last checkpoint of a killed process.
     """
-    found = filter(None, map(_INDEX.fullmatch, file_names(directory)))
-    steps = {os.path.join(directory, match.group(1)): int(match.group(2)) for match in found}
-    latest = latest_checkpoint(directory)
-    listed_time = _modification_time(os.path.join(directory, CHECKPOINT_STATE_FILE))
-
-    def preference(path):
-        step = steps.get(path, 0)
-        is_newer = step > steps.get(latest, math.inf) and modification_time(path) > listed_time
-        return is_newer, path == latest, step
-
-    return sorted({*steps, latest} - {None}, key=preference, reverse=True)
+    found = []
+    for match in filter(None, map(_INDEX.fullmatch, file_names(directory))):
+        path = os.path.join(directory, match.group())
+        with contextlib.suppress(FileNotFoundError):  # A trainer has just deleted it.
+            found.append(Saved(int(match.group(1)), os.path.getmtime(path), path[: -len('.index')]))
+    return sorted(found, reverse=True)
 
 
-def latest_checkpoint(directory):
-    """Return the path of the latest checkpoint in the directory's list, or None."""
-    state = _state(directory)
-    return state.model_checkpoint_path if state else None
-
-
-def listed_checkpoints(directory, last=None):
-    """Return the paths of the listed checkpoints that exist in the directory, oldest first.
-
-    Without a list, all checkpoints count as listed. A saver deletes old checkpoints. So those of
-    other names and in other directories are omitted.
-
-    Args:
-      directory: the directory.
-      last: a path to append, listed or not.
-    """
-    state = _state(directory)
-    known = state.all_model_checkpoint_paths if state else reversed(candidates(directory))
-    paths = [path for path in known if path != last]
-    return [
-        path
-        for path in paths + [last]
-        if path
-        and os.path.dirname(path) == directory
-        and _INDEX.fullmatch(os.path.basename(path) + '.index')
-        and modification_time(path)
-    ]
-
-
-def _state(directory):
-    state_file = os.path.join(directory, CHECKPOINT_STATE_FILE)
-    if not os.path.exists(state_file):
-        return None
-    try:
-        return tf.train.get_checkpoint_state(directory)
-    except (ValueError, OSError, tf.errors.OpError):  # a damaged list
-        return None
-
-
-def modification_time(path):
-    """Return the modification time of a checkpoint's index, its last file; 0 without an index."""
-    return _modification_time(path + '.index')
-
-
-def _modification_time(path):
-    try:
-        return os.path.getmtime(path)
-    except OSError:
-        return 0
+def newest_step(directory):
+    """Return the highest step of the checkpoints in a directory, or 0."""
+    return next((saved.step for saved in find(directory)), 0)
 
 
 def file_names(directory):
@@ -107,65 +61,30 @@ def file_names(directory):
         return []
 
 
-def fingerprint(directory):
-    """Return a value that changes with the path or time of the preferred checkpoint."""
-    return [(path, modification_time(path)) for path in candidates(directory)[:1]]
-
-
-def has_ended(directory, last_step=None):
-    """Return True if the preferred checkpoint has reached the run's last step.
-
-    Args:
-      directory: the directory of the run.
-      last_step: the last step; None reads it from the record.
-
-    Raises:
-      UserError: the record is damaged.
-    """
-    if last_step is None:
-        last_step = run_record.read(directory).last_step
-    return newest_step(directory) >= last_step
-
-
-def newest_step(directory):
-    """Return the step of the preferred checkpoint, by its name; 0 without a checkpoint."""
-    numbers = [path.rsplit('-', 1)[-1] for path in candidates(directory)[:1]]
-    return max((int(number) for number in numbers if number.isdigit()), default=0)
-
-
 def read_latest(directory):
     """Read the newest intact checkpoint in `directory`, even while a trainer saves there.
 
     Returns:
-      A Checkpoint, with a note if a newer one is damaged, or if the list of checkpoints is missing,
-      damaged, or names another directory; None if there is neither a checkpoint nor a list.
+      A Checkpoint, with a note about damaged newer ones; None if there is no checkpoint.
 
     Raises:
-      UserError: there is a checkpoint or a list, but no intact checkpoint.
+      UserError: all checkpoints are damaged.
     """
-    state_file = os.path.join(directory, CHECKPOINT_STATE_FILE)
-    before = fingerprint(directory)
-    latest = latest_checkpoint(directory)
-    problems = []
-    if latest is None:
-        problems = [f'{state_file} is missing or damaged']
-    elif os.path.realpath(os.path.dirname(latest)) != os.path.realpath(directory):
-        problems = [f'{state_file} names a checkpoint in another directory']
-    for path in candidates(directory):
+    found, problems = find(directory), []
+    for saved in found:
         try:
-            ckpt = read(path)
+            ckpt = read(saved.path)
         except UserError as error:
             # A trainer has saved another checkpoint, and may have deleted this one.
-            if fingerprint(directory) != before:
+            if find(directory) != found:
                 return read_latest(directory)
             problems.append(str(error))
             continue
-        notes = [f'{". ".join(problems)}. Using {path}'] if problems else []
-        return ckpt._replace(notes=notes)
-    if before or os.path.exists(state_file):
+        return ckpt._replace(notes=[f'{". ".join(problems)}. Using {saved.path}'] * bool(problems))
+    if problems:
         raise UserError(
-            f'{". ".join(problems)}. There is no other intact checkpoint',
-            'put back a copy of one, or use another directory',
+            f'{". ".join(problems)}. There is no other intact checkpoint: '
+            'put back a copy of one, or use another directory'
         )
     return None
 
@@ -179,8 +98,7 @@ def read(path):
       A Checkpoint.
 
     Raises:
-      UserError: the checkpoint is missing or damaged, a value is not finite, or its step is not an
-        integer >= 0.
+      UserError: the checkpoint is missing or damaged, or a value is not finite.
     """
     directory, name = os.path.split(path)
     # Before TensorFlow 0.12, a checkpoint was one file, without a suffix.
@@ -194,22 +112,19 @@ def read(path):
             if np.asarray(value).dtype.kind == 'f' and not np.isfinite(value).all():
                 raise ValueError(f'its {variable} is not finite')
         number = name.rsplit('-', 1)[-1]
-        step = np.asarray(values.get('global_step', int(number) if number.isdigit() else 0))
         # In listings of books, the global_step can be float32.
-        is_number = step.shape == () and step.dtype.kind in 'iuf'
-        if not is_number or not 0 <= step < 2**62 or step != int(step):
-            raise ValueError(f'its global_step is {np.array2string(step, threshold=3)}')
-        return Checkpoint(path, int(step), values)
-    except (tf.errors.OpError, RuntimeError, ValueError, IndexError, OSError) as error:
+        step = int(values.get('global_step', number if number.isdigit() else 0))
+        return Checkpoint(path, step, values)
+    except (tf.errors.OpError, RuntimeError, ValueError, TypeError, IndexError, OSError) as error:
         raise UserError(f'The checkpoint {path} is damaged ({errors.reason(error)})')
 
 
-def read_choice(directory, choice):
+def read_choice(path):
     """Read the checkpoint of a user's choice.
 
     Args:
-      directory: directory of the checkpoints.
-      choice: 'latest', or the path of a checkpoint or of one of its files.
+      path: a directory, whose newest checkpoint is read, or the path of a checkpoint or of one of
+        its files.
 
     Returns:
       A Checkpoint.
@@ -217,24 +132,18 @@ def read_choice(directory, choice):
     Raises:
       UserError: the checkpoint is missing or damaged.
     """
-    if choice == 'latest':
-        latest = read_latest(directory)
+    remedy = 'give the directory of a run, or the path of another checkpoint'
+    if os.path.basename(path) == 'checkpoint':  # the list of the checkpoints in the directory
+        path = os.path.dirname(path)
+    if os.path.isdir(path):
+        latest = read_latest(path)
         if latest is None:
-            raise UserError(
-                f'There is no checkpoint in {directory}',
-                'train first, or give another {checkpoint_dir}',
-                'checkpoint_dir',
-            )
+            raise UserError(f'There is no checkpoint in {path}: train first, or {remedy}')
         return latest
     try:
-        return read(_CHECKPOINT_FILE.sub('', choice))
+        return read(_CHECKPOINT_FILE.sub('', path))
     except UserError as error:
-        raise UserError(
-            error.cause,
-            'give {checkpoint}=latest, or the path of another checkpoint; {checkpoint_dir} is for a directory',
-            'checkpoint',
-            'checkpoint_dir',
-        )
+        raise UserError(f'{error}: {remedy}')
 
 
 def averages_notes(ckpt):
@@ -279,5 +188,5 @@ def check_fits(ckpt, variables):
     """Raise UserError if a checkpoint of the user's choice does not fit, see `misfit`."""
     cause = misfit(ckpt, variables)
     if cause:
-        remedy = 'give the {network} of its run, or another {checkpoint} or {checkpoint_dir}'
-        raise UserError(cause, remedy, 'network', 'checkpoint', 'checkpoint_dir')
+        remedy = 'give the --network of its run, or another --checkpoint or --checkpoint_dir'
+        raise UserError(f'{cause}: {remedy}')

@@ -40,12 +40,7 @@ def read(path, variables):
       UserError: the checkpoint is missing or damaged, or no value has the shape and dtype of its
         variable.
     """
-    path = os.path.abspath(path)
-    remedy = 'give {init_checkpoint} the directory of a run, or the path of a checkpoint'
-    try:
-        ckpt = checkpoint.read_choice(path, 'latest' if os.path.isdir(path) else path)
-    except UserError as error:
-        raise UserError(error.cause, remedy, 'init_checkpoint')
+    ckpt = checkpoint.read_choice(os.path.abspath(path))
     names, new_variables = {}, []
     for variable in variables:
         for name in (variable.op.name + checkpoint.AVERAGE_SUFFIX, variable.op.name):
@@ -55,6 +50,8 @@ def read(path, variables):
         else:
             new_variables.append(variable.op.name)
     if not names:
-        raise UserError(f'No value in {ckpt.path} fits the network', remedy, 'init_checkpoint')
+        raise UserError(
+            f'No value in {ckpt.path} fits the network: give another --init_checkpoint or --network'
+        )
     notes = checkpoint.averages_notes(ckpt)
     return InitialWeights(ckpt.path, names, new_variables, [*ckpt.notes, *notes])

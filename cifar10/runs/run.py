@@ -66,13 +66,18 @@ class Run:
         if cause:
             own, recorded = self.record, run_record.read(self.directory)
             is_same = recorded.network_checksum in (None, own.network_checksum)
-            missing = f'the {{network}} of this run ({recorded.network})'
+            missing = f'the --network of this run ({recorded.network})'
             if is_same and recorded.network == own.network:
                 missing = 'the hyperparameters of this run'
-            remedy = f'give {missing}, another {{train_dir}}, or set {{fresh}} to train a new run'
-            raise UserError(cause, remedy, 'network', 'train_dir', 'fresh')
-        # Otherwise the saver would keep the earlier checkpoints forever.
-        saver.recover_last_checkpoints(checkpoint.listed_checkpoints(self.directory, resumed.path))
+            raise UserError(
+                f'{cause}: give {missing}, another --train_dir, or set --fresh to train a new run'
+            )
+        # Otherwise the saver would keep the earlier checkpoints forever. It would also delete what
+        # its list names in another directory, or under another name.
+        state = tf.train.get_checkpoint_state(self.directory)
+        listed = {resumed.path, *(state.all_model_checkpoint_paths if state else [])}
+        paths = [saved.path for saved in reversed(checkpoint.find(self.directory))]
+        saver.recover_last_checkpoints([path for path in paths if path in listed])
         return resumed.path
 
 
@@ -93,9 +98,7 @@ def open_run(train_dir, record, fresh=False):
     """
     train_dir = os.path.abspath(train_dir)  # '.' would follow the renamed directory.
     busy_error = UserError(
-        f'Another process is training in {train_dir}',
-        'stop it, or give another {train_dir}',
-        'train_dir',
+        f'Another process is training in {train_dir}: stop it, or give another --train_dir'
     )
     notes = []
     directories.make(train_dir)
@@ -106,7 +109,7 @@ def open_run(train_dir, record, fresh=False):
     with directories.Lock(train_dir, busy_error) as lock:
         resumed = checkpoint.read_latest(train_dir)
         notes += resumed.notes if resumed else []
-        if resumed and resumed.step == 0 and not _has_other_checkpoints(train_dir, resumed):
+        if resumed and resumed.step == 0 and len(checkpoint.find(train_dir)) == 1:
             resumed = None
         if resumed:
             record, changes = run_record.check_resumable(train_dir, record)
@@ -121,12 +124,6 @@ def open_run(train_dir, record, fresh=False):
                 tf.summary.FileWriterCache.clear()  # closes the event file
 
 
-def _has_other_checkpoints(directory, ckpt):
-    """Return True if a directory has files of other checkpoints than `ckpt`."""
-    others = [path for path in checkpoint.candidates(directory) if path != ckpt.path]
-    return any(map(checkpoint.modification_time, others))
-
-
 def _move_aside(directory):
     """Rename a directory; return a note for the user."""
     aside = f'{directory}.{time.strftime("%Y%m%d-%H%M%S")}'
@@ -134,8 +131,7 @@ def _move_aside(directory):
         os.rename(directory, aside)
     except OSError as error:
         raise UserError(
-            f'Cannot move the run aside ({error.strerror}), from {directory} to {aside}',
-            'give another {train_dir}',
-            'train_dir',
+            f'Cannot move the run aside ({error.strerror}), from {directory} to {aside}: '
+            'give another --train_dir'
         )
     return f'Moved the run in {directory} to {aside}'

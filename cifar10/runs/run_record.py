@@ -17,17 +17,17 @@ from cifar10.system import files
 RECORD_FILE = 'run.json'
 # A deterministic run depends on these values: name, and what determines it.
 _CAUSES = {
-    'deterministic': '{deterministic}',
-    'seed': '{seed}',
-    'batch_size': '{batch_size}',
+    'deterministic': '--deterministic',
+    'seed': '--seed',
+    'batch_size': '--batch_size',
     'batches_per_step': 'the numbers of towers and workers',
     'num_workers': 'the number of workers',
-    'mode': '{mode}',
+    'mode': '--mode',
     'version': 'the package',
     'tensorflow': 'the installed TensorFlow',
     'processor': 'the computer',
     'onednn': 'TF_ENABLE_ONEDNN_OPTS',
-    'num_sub_batches': 'the number of cores, or {inter_op_threads}',
+    'num_sub_batches': 'the number of cores, or --inter_op_threads',
     'network_checksum': 'the source of the network',
 }
 
@@ -142,10 +142,8 @@ def check_classes(directory, class_names):
     if recorded and class_names and recorded != list(class_names):
         raise UserError(
             f'The run in {directory} was trained on other classes ({dataset.format_class_names(recorded)}) than those of '
-            f'the data ({dataset.format_class_names(class_names)})',
-            'give its data with {dataset} or {data_dir}, or the directory of another run',
-            'dataset',
-            'data_dir',
+            f'the data ({dataset.format_class_names(class_names)}): '
+            'give its data with --dataset or --data_dir, or the directory of another run'
         )
 
 
@@ -203,31 +201,26 @@ def _check_unchanged(directory, found, record):
       UserError: see check_resumable.
     """
     new, recorded = record.flat(), found.flat()
-    remedy = 'give {}another directory, or set {{fresh}} to move the run aside'
-    data_remedy = remedy.format('its data with {dataset} or {data_dir}, or ')
+    remedy = 'another directory, or set --fresh to move the run aside'
     if found.hparams.optimizer == 'muon' and not found.hparams.matrix_weight_rms:
         raise UserError(
-            f'The run in {directory} was trained with a weight decay of Muon that this version no longer has',
-            'evaluate it, or ' + remedy.format(''),
-            'fresh',
+            f'The run in {directory} was trained with a weight decay of Muon that this version no longer has: '
+            f'evaluate it, or give {remedy}'
         )
-    parameters = 'dataset', 'data_dir', 'fresh'
-    # Other optimizers have other variables.
-    unchangeable_names = ['class_names', 'recipe', 'optimizer']
-    # Records of early versions may have this number without a checksum.
-    for name in unchangeable_names + ['num_examples'] * record.hparams.is_epoch_based:
+    data_remedy = f'give its data with --dataset or --data_dir, or {remedy}'
+    data_names = ['class_names']
+    if record.hparams.is_epoch_based:
+        data_names.append('num_examples')  # Early versions recorded it without the checksum.
+    for name in ['recipe', 'optimizer', *data_names]:
         if recorded[name] not in (None, new[name]):
-            is_data = name in ('class_names', 'num_examples')
-            formatted = dataset.format_class_names if name == 'class_names' else str
+            shown = dataset.format_class_names if name == 'class_names' else str
             raise UserError(
-                f'The run in {directory} was trained with {name} {formatted(recorded[name])}, not '
-                f'{formatted(new[name])}',
-                data_remedy if is_data else remedy.format('the same, or '),
-                *parameters,
+                f'The run in {directory} was trained with {name} {shown(recorded[name])}, not {shown(new[name])}: '
+                + (data_remedy if name in data_names else f'give the same, or {remedy}')
             )
     if recorded['data_checksum'] not in (None, new['data_checksum']):
         raise UserError(
-            f'The run in {directory} was trained on other training images', data_remedy, *parameters
+            f'The run in {directory} was trained on other training images: {data_remedy}'
         )
 
 
@@ -237,14 +230,9 @@ def _check_reproducible(directory, recorded, new):
     Raises:
       UserError: it cannot.
     """
-    message = f'The run in {directory} cannot continue bit for bit'
-    remedy = 'leave out {deterministic}, or give another directory'
     for name, cause in _CAUSES.items():
         if recorded[name] != new[name]:
             raise UserError(
-                f'{message}: its {name} was {recorded[name]}, and is now {new[name]} ({cause})',
-                f'restore that, or {remedy}',
-                name,
-                'inter_op_threads',
-                'deterministic',
+                f'The run in {directory} cannot continue bit for bit: its {name} was {recorded[name]}, and is now '
+                f'{new[name]} ({cause}): restore that, or leave out --deterministic, or give another directory'
             )

@@ -54,9 +54,8 @@ def write(trained_model, export_dir, progress):
                 _save(trained_model, directory)
     except (tf.errors.OpError, OSError) as error:
         raise UserError(
-            f'Cannot write the model to {path} ({errors.reason(error)})',
-            'make room there, make it writable, or give another {export_dir}',
-            'export_dir',
+            f'Cannot write the model to {path} ({errors.reason(error)}): '
+            'make room there, make it writable, or give another --export_dir'
         )
     return path
 

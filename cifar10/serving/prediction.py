@@ -60,8 +60,8 @@ def _files_in_directory(directory, recursive, failures):
         names = sorted(name for name in names if not name.startswith('.'))
         paths += [os.path.join(directory_path, name) for name in names]
     if not paths and len(failures) == before:
-        hint = '' if recursive else ' ({recursive} includes its subdirectories)'
-        raise UserError(f'{directory} has no files{hint}', 'give another directory', 'recursive')
+        hint = '' if recursive else ' (--recursive includes its subdirectories)'
+        raise UserError(f'{directory} has no files{hint}: give another directory')
     return paths
 
 
@@ -178,8 +178,7 @@ def saved_model_predictor(path):
         predict_fn = session.make_callable(probabilities.name, [signature.inputs['images'].name])
     except (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError) as error:
         raise UserError(
-            f'{path} is not a model of cifar10_export.py ({errors.reason(error)})',
-            'export it again, or give another {saved_model_dir}',
-            'saved_model_dir',
+            f'{path} is not a model of cifar10_export.py ({errors.reason(error)}): '
+            'export it again, or give another --saved_model_dir'
         )
     return lambda images: predict_fn(np.transpose(images, [0, 2, 3, 1])), class_names

@@ -36,21 +36,20 @@ class TrainedModel(NamedTuple):
         return tf.variable_scope('', custom_getter=constant)
 
 
-def read(directory, choice, network_name=None):
+def read(path, network_name=None):
     """Return the TrainedModel of a checkpoint.
 
     Without a record, the class names are those of CIFAR-10 for ten classes, else the class numbers.
 
     Args:
-      directory: see checkpoint.read_choice.
-      choice: see checkpoint.read_choice.
+      path: see checkpoint.read_choice.
       network_name: see network.of_run.
 
     Raises:
       UserError: the checkpoint is missing, damaged, or of another network or other classes than
         those of its run.json.
     """
-    ckpt = checkpoint.read_choice(directory, choice)
+    ckpt = checkpoint.read_choice(path)
     notes, train_dir = checkpoint.averages_notes(ckpt), os.path.dirname(ckpt.path)
     names = run_record.read(train_dir).class_names
     found = network.of_run(train_dir, network_name)

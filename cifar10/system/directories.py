@@ -31,8 +31,8 @@ def check_no_wildcards(path):
     path = os.path.abspath(path)
     if any(character in path for character in '*?[]\\' if character != os.sep):
         raise UserError(
-            f'{path} has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern',
-            'rename it, or give another directory',
+            f'{path} has one of the characters * ? [ ] \\, which TensorFlow reads as a pattern: '
+            'rename it, or give another directory'
         )
 
 
@@ -51,14 +51,14 @@ def check_no_file(path):
     absent = missing_directories(path)
     ancestor = os.path.dirname(absent[-1]) if absent else path
     if not os.path.isdir(ancestor):
-        raise UserError(f'{ancestor} is not a directory', 'give another one')
+        raise UserError(f'{ancestor} is not a directory: give another one')
 
 
 def check_exists(path, hint):
     """Raise UserError unless `path` is a directory; `hint` is the remedy if it is missing."""
     check_no_file(path)
     if not os.path.isdir(path):
-        raise UserError(f'{path} does not exist', hint)
+        raise UserError(f'{path} does not exist: {hint}')
 
 
 def make(path):
@@ -71,7 +71,7 @@ def make(path):
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
-        raise UserError(f'Cannot make the directory {path} ({error.strerror})', 'give another one')
+        raise UserError(f'Cannot make the directory {path} ({error.strerror}): give another one')
 
 
 def is_empty(path):
@@ -120,8 +120,8 @@ class Lock:
                 if not self._busy_error:
                     return
                 raise UserError(
-                    f'Cannot write {path} ({error.strerror})',
-                    'make room there, make it writable, or give another directory',
+                    f'Cannot write {path} ({error.strerror}): '
+                    'make room there, make it writable, or give another directory'
                 )
             self._cleanup.callback(os.close, file)
             self._acquire(file)
@@ -149,8 +149,8 @@ class Lock:
         """Raise UserError if the directory has been moved, removed or replaced."""
         if self._directory is not None and not _is_at(self._path, self._directory):
             raise UserError(
-                f'{self._path} has been moved or removed',
-                'if it was moved, put it back; then start again',
+                f'{self._path} has been moved or removed: '
+                'if it was moved, put it back; then start again'
             )
 
 

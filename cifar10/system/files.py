@@ -14,7 +14,7 @@ from cifar10.errors import UserError
 def check_name(path):
     """Raise UserError if `path` is a remote path of TensorFlow."""
     if '://' in path:
-        raise UserError(f'{path} is not a local path', 'give a local one')
+        raise UserError(f'{path} is not a local path: give a local one')
 
 
 def digest(path, algorithm):
@@ -44,7 +44,7 @@ def read_json(path, parse, hint):
         with open(path, encoding='utf-8') as file:
             return parse(json.load(file))
     except (OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f'{path} is damaged ({errors.reason(error)})', hint)
+        raise UserError(f'{path} is damaged ({errors.reason(error)}): {hint}')
 
 
 def check_writable(path):
@@ -56,8 +56,8 @@ def check_writable(path):
             pass
     except OSError as error:
         raise UserError(
-            f'Cannot write {path} ({error.strerror})',
-            'name a file in an existing, writable directory',
+            f'Cannot write {path} ({error.strerror}): '
+            'name a file in an existing, writable directory'
         )
 
 
@@ -80,4 +80,4 @@ def atomic_write(path, content, hint):
     except OSError as error:
         with contextlib.suppress(OSError):
             os.remove(new)
-        raise UserError(f'Cannot write {path} ({error.strerror})', hint)
+        raise UserError(f'Cannot write {path} ({error.strerror}): {hint}')

@@ -226,15 +226,13 @@ def compute_dtype(choice, is_gpu):
     if choice == 'bfloat16':
         if not _has_bfloat16_kernels(device_type):
             raise UserError(
-                f'{{compute_dtype}}=bfloat16 does not work on a {device_type} with TensorFlow {tf.__version__}',
-                'install a newer version, or leave it out',
-                'compute_dtype',
+                f'--compute_dtype=bfloat16 does not work on a {device_type} with TensorFlow {tf.__version__}: '
+                'install a newer version, or leave it out'
             )
         if not is_gpu and onednn_setting() != 'off' and onednn_limit in _ISAS_WITHOUT_AVX512:
             raise UserError(
-                f'{{compute_dtype}}=bfloat16 does not work with {variable}={onednn_limit} in the environment',
-                'unset this variable, or leave out the flag',
-                'compute_dtype',
+                f'--compute_dtype=bfloat16 does not work with {variable}={onednn_limit} in the environment: '
+                'unset this variable, or leave out the flag'
             )
     return tf.as_dtype(choice)
 

@@ -24,9 +24,9 @@ def load(path):
         return getattr(__import__(module, fromlist=[name]), name)
     except (ImportError, AttributeError):
         raise UserError(
-            f'TensorFlow {tf.__version__} lacks {module}.{name}',
+            f'TensorFlow {tf.__version__} lacks {module}.{name}: '
             'install the newest tested version, '
-            "pip install 'tensorflow==2.21.*' (with Python 3.10 to 3.13)",
+            "pip install 'tensorflow==2.21.*' (with Python 3.10 to 3.13)"
         )
 
 

@@ -32,7 +32,7 @@ def import_tensorflow():
     try:
         tempfile.gettempdir()  # The import of TensorFlow, too, fails without this directory.
     except FileNotFoundError as error:
-        raise UserError(error.strerror, 'set TMPDIR to a writable directory')
+        raise UserError(f'{error.strerror}: set TMPDIR to a writable directory')
     # Level 3 also hides errors. Important errors are Python exceptions too.
     os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
     # Garbage collection takes a sixth of the import time, and finds no garbage.
@@ -54,7 +54,6 @@ def _discarded_stderr():
         yield
         return
     stderr = os.dup(2)
-    signals.stderr_fd = stderr
     with tempfile.TemporaryFile() as messages:
         os.dup2(messages.fileno(), 2)
         try:
@@ -65,7 +64,6 @@ def _discarded_stderr():
             raise
         finally:
             os.dup2(stderr, 2)
-            signals.stderr_fd = 2
             os.close(stderr)
 
 
@@ -82,7 +80,7 @@ class _Stdout(io.FileIO):
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, self.fileno())
             os.close(null)
-            signals.raise_signal(signals.BROKEN_PIPE_SIGNAL)
+            signals.receive_broken_pipe()
             return len(content)
 
 

@@ -17,7 +17,7 @@ import cifar10
 from cifar10.cli import program
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.system import machine, signals
+from cifar10.system import machine
 from tests.helpers import programs
 
 # command line, exit status, line
@@ -120,14 +120,14 @@ NO_MEMORY = 'error: full: not enough memory or disk space: choose a smaller --ba
     'error, status, line',
     [
         (UserError('bad'), 1, 'error: bad'),
-        (UserError('/{a}', 'set {seed}=1, or `x`', 'seed'), 1, 'error: /{a}: set --seed=1, or `x`'),
+        (UserError('/{a}: set --seed=1'), 1, 'error: /{a}: set --seed=1'),
         (PermissionError(13, 'denied', '/x'), 1, "error: [Errno 13] denied: '/x'"),
         (tf.errors.ResourceExhaustedError(None, None, 'full'), 1, NO_MEMORY),
         (tf.errors.NotFoundError(None, None, 'gone'), 1, 'error: gone'),
         (tf.errors.PermissionDeniedError(None, None, 'denied'), 1, 'error: denied'),
         (tf.errors.DataLossError(None, None, 'damaged'), 1, 'error: damaged'),
-        (signals.SignalInterrupt(signal.SIGINT), 130, 'interrupted (SIGINT)'),
-        (signals.SignalInterrupt(signal.SIGTERM), 143, 'interrupted (SIGTERM)'),
+        (KeyboardInterrupt(signal.SIGINT), 130, 'interrupted (SIGINT)'),
+        (KeyboardInterrupt(signal.SIGTERM), 143, 'interrupted (SIGTERM)'),
     ],
 )
 def test_errors_that_give_one_line(capsys, ends, error, status, line):
@@ -164,7 +164,7 @@ def test_ctrl_c_under_another_error(ends):
 
     def interrupted():
         try:
-            raise signals.SignalInterrupt(signal.SIGINT)
+            raise KeyboardInterrupt(signal.SIGINT)
         finally:
             raise ValueError
 

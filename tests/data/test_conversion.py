@@ -62,7 +62,7 @@ def test_train_and_test_folders(tmp_path):
     assert class_names == ['a', 'b']
     assert _names(top, parts[0]) == [(path, int('/b/' in path)) for path in train]
     assert _names(top, parts[1]) == [(path, 1) for path in test]
-    with messages.raises(f'^`test_fraction` has no effect, because {top}/test'):
+    with messages.raises(f'^--test_fraction has no effect, because {top}/test'):
         conversion.find_images(top, 0.1, 0)
 
 

@@ -159,7 +159,7 @@ def test_the_part_of_each_class(tmp_path, counts, total, quotas):
     assert verification.count_labels(found.test).tolist() == quotas
     assert verification.count_labels(found.train).tolist() == list(np.subtract(counts, quotas))
     most = sum(max(count - 1, 0) for count in counts)
-    with messages.raises(f'^`num_examples`={most + 1} leaves .*: give at most {most}$'):
+    with messages.raises(f'^--num_examples={most + 1} leaves .*: give at most {most}$'):
         dataset_writer.hold_out(source, str(tmp_path / 'more'), most + 1, 0)
     assert sorted(os.listdir(str(tmp_path))) == ['out', 'source']
 

@@ -6,7 +6,6 @@ import http.client
 import os
 import pathlib
 import re
-import signal
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +13,6 @@ import pytest
 
 from cifar10.data import download
 from cifar10.data.catalog import Archive
-from cifar10.system import signals
 from tests.helpers import messages
 from tests.helpers.download_server import Server, answer
 
@@ -177,14 +175,13 @@ def test_a_disk_that_is_full(start, tmp_path):
     assert os.listdir(str(tmp_path)) == []
 
 
-@pytest.mark.parametrize('error', [KeyboardInterrupt, signals.SignalInterrupt(signal.SIGTERM)])
-def test_an_interrupted_download_begins_again(start, tmp_path, error):
+def test_an_interrupted_download_begins_again(start, tmp_path):
     """No part stays, also none of kill -9."""
 
     def interrupt(line):
         if '%' in line:
             assert os.listdir(str(tmp_path)) == [f'{NAME}.part']
-            raise error
+            raise KeyboardInterrupt
 
     server = start('none')
     with pytest.raises(KeyboardInterrupt):

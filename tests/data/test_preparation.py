@@ -21,7 +21,7 @@ def _at(published, *urls):
 
 
 def _assert_complete(data_dir, archive_name):
-    """Assert that `data_dir` has the complete data set, the archive, and nothing else."""
+    """Assert that --data_dir has the complete data set, the archive, and nothing else."""
     found = dataset.read(str(data_dir))
     assert [verification.verify(split) for split in found.splits] == [200, 40]
     assert found.class_names == dataset.CLASS_NAMES
@@ -67,7 +67,7 @@ def test_no_host(tmp_path, small):
     url = 'http://127.0.0.1:1/x'
     failed = rf'^Cannot download CIFAR-10 from {url} \(.* refused\)'
     remedy = f'put .*{BINARY} into {tmp_path}/a/b; or use the synthetic data set$'
-    with messages.raises(f'{failed}: check the network, or leave out `data_url`; {remedy}'):
+    with messages.raises(f'{failed}: check the network, or leave out --data_url; {remedy}'):
         cifar10.maybe_download_and_extract(str(tmp_path / 'a' / 'b'), url)
     with messages.raises(f'{failed} or 1 other hosts: check the network; {remedy}'):
         preparation.prepare(_at(small, url, url), str(tmp_path / 'a' / 'b'), print)

@@ -67,7 +67,7 @@ def test_what_is_no_address(address):
     'cluster, complaint',
     [
         (Cluster(('a:1', 'a:1'), ('b:1', 'a:1')), 'The address a:1 is given 3 times: each task '),
-        (Cluster(('a:1',), ()), 'No worker is given: give `worker_hosts`=host:port,'),
+        (Cluster(('a:1',), ()), 'No worker is given: give --worker_hosts=host:port,'),
     ],
 )
 def test_a_number_of_addresses(cluster, complaint):

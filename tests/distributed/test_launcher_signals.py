@@ -13,14 +13,12 @@ import sys
 from cifar10.system import startup
 from cifar10.cli.cluster_flags import TrainerCommand
 from cifar10.distributed import launcher
-from cifar10.system import signals
-signals.install_handlers()
 startup.protect_stdout()
 launcher.CHIEF_GRACE_SECS, launcher.GRACE_SECS = map(float, sys.argv[1:3])
 try:
     status = launcher.Launcher(TrainerCommand(sys.argv[3:], []), 1, 2, 3).run()
-except signals.SignalInterrupt as interrupt:
-    status = 128 + interrupt.signum
+except KeyboardInterrupt as interrupt:
+    status = 128 + interrupt.args[0]
 sys.exit(status)
 """
 # The chief prints 'ready' when every task handles signals. On SIGTERM a task writes its name to

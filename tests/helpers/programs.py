@@ -5,6 +5,7 @@ import io
 import json
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import threading
@@ -12,7 +13,6 @@ from unittest import mock
 
 from absl import app, flags
 
-from cifar10.system import signals
 from tests.helpers import forks
 from tests.helpers.forks import DEADLINE_SECS, ROOT
 
@@ -122,7 +122,7 @@ def own_flags():
 
 def call(script, *args):
     """Run a script inside this process; return (exit status, stdout, stderr)."""
-    argv, environment = sys.argv, dict(os.environ)
+    argv, environment, handler = sys.argv, dict(os.environ), signal.getsignal(signal.SIGINT)
     sys.argv = [path(script)] + list(args)
     # The end of a script must not end all tests.
     with own_flags(), mock.patch.object(os, '_exit', sys.exit), contextlib.redirect_stdout(
@@ -134,7 +134,7 @@ def call(script, *args):
         except SystemExit as end:
             status = end.code or 0
         finally:
-            signals.restore_handlers()
+            signal.signal(signal.SIGINT, handler)
             sys.argv = argv
             os.environ.clear()
             os.environ.update(environment)

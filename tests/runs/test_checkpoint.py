@@ -25,47 +25,30 @@ def _save(directory, step, global_step=True, name='model.ckpt'):
         return tf.train.Saver().save(session, os.path.join(str(directory), name), step)
 
 
-def _list(directory, path):
-    (directory / 'checkpoint').write_text(f'model_checkpoint_path: "{path}"\n')
-
-
 def test_an_empty_or_missing_directory(tmp_path):
     for directory in (tmp_path, tmp_path / 'missing'):
-        assert checkpoint.candidates(str(directory)) == []
+        assert checkpoint.find(str(directory)) == []
         assert checkpoint.read_latest(str(directory)) is None
+        assert checkpoint.newest_step(str(directory)) == 0
 
 
-def test_the_latest_is_the_listed_one(tmp_path):
-    paths = [_save(tmp_path, step) for step in (1, 2)]
-    assert checkpoint.candidates(str(tmp_path)) == paths[::-1]
-    _list(tmp_path, 'model.ckpt-1')
-    assert checkpoint.candidates(str(tmp_path)) == paths
-
-
-def test_a_list_that_names_another_directory(tmp_path):
-    """A copied run whose list has absolute paths."""
-    (tmp_path / 'copy').mkdir()
-    path = _save(tmp_path, 1)
-    (tmp_path / 'link').symlink_to(tmp_path)
-    for same in ('', 'link'):
-        found = checkpoint.read_latest(str(tmp_path / same))
-        assert found.path.endswith('model.ckpt-1') and not found.notes
-    _list(tmp_path / 'copy', path)
-    found = checkpoint.read_latest(str(tmp_path / 'copy'))
-    assert (found.path, found.notes) == (
-        path,
-        [f'{tmp_path / "copy/checkpoint"} names a checkpoint in another directory. Using {path}'],
-    )
-
-
-def test_a_checkpoint_that_is_newer_than_the_list(tmp_path):
-    """The process was killed between the two writes."""
-    paths = [_save(tmp_path, step) for step in (1, 2, 3)]
-    _list(tmp_path, 'model.ckpt-2')
-    saved = os.path.getmtime(paths[2] + '.index')
-    for listed, first in [(saved + 1, paths[1]), (saved - 1, paths[2])]:
-        os.utime(str(tmp_path / 'checkpoint'), (listed, listed))
-        assert checkpoint.candidates(str(tmp_path))[0] == first
+def test_the_highest_step_is_first(tmp_path):
+    """Whatever the list says: it can name a deleted file, or lack the last checkpoint."""
+    paths = [_save(tmp_path, step) for step in (9, 10)]
+    (tmp_path / 'model.ckpt-11.data-00000-of-00001').touch()  # The process was killed.
+    _save(tmp_path, 12, name='another.ckpt')
+    for content in (b'model_checkpoint_path: "model.ckpt-9"\n', b'\xff\x00', None):
+        (tmp_path / 'checkpoint').unlink()
+        if content is not None:
+            (tmp_path / 'checkpoint').write_bytes(content)
+        found = checkpoint.find(str(tmp_path))
+        assert [(saved.step, saved.path) for saved in found] == [(10, paths[1]), (9, paths[0])]
+        assert [saved.time for saved in found] == [
+            os.path.getmtime(path + '.index') for path in paths[::-1]
+        ]
+        latest = checkpoint.read_latest(str(tmp_path))
+        assert (latest.path, latest.notes) == (paths[1], [])
+        assert checkpoint.newest_step(str(tmp_path)) == 10
 
 
 def test_what_a_checkpoint_holds(tmp_path):
@@ -80,20 +63,6 @@ def test_what_a_checkpoint_holds(tmp_path):
         for suffix in (DATA, '.index'):
             os.rename(old + suffix, str(tmp_path / new) + suffix)
         assert checkpoint.read(str(tmp_path / new)).step == step
-
-
-def test_a_list_that_names_nothing(tmp_path):
-    complaint = f'{tmp_path}/checkpoint is missing or damaged. '
-    (tmp_path / 'checkpoint').write_text('nonsense')
-    with pytest.raises(UserError, match=f'^{complaint}There is no other intact'):
-        checkpoint.read_latest(str(tmp_path))
-    path = [_save(tmp_path, step) for step in (9, 10)][1]
-    for content in (b'\xff\x00', None):
-        (tmp_path / 'checkpoint').unlink()
-        if content is not None:
-            (tmp_path / 'checkpoint').write_bytes(content)
-        found = checkpoint.read_latest(str(tmp_path))
-        assert (found.path, found.notes) == (path, [f'{complaint}Using {path}'])
 
 
 def _flip_first_bit(path):
@@ -150,7 +119,7 @@ def test_a_checkpoint_is_replaced_while_read(tmp_path, monkeypatch):
 )
 def test_a_checkpoint_that_does_not_fit(tmp_path, name, shape, dtype, complaint):
     path = _save(tmp_path, 1)
-    remedy = 'give the `network` of its run, or another `checkpoint` or `checkpoint_dir`'
+    remedy = 'give the --network of its run, or another --checkpoint or --checkpoint_dir'
     with messages.raises(f'^The checkpoint {path} does not fit: {complaint}: {remedy}$'):
         checkpoint.check_fits(
             checkpoint.read(path), {name: tf.get_variable('variable', shape, dtype)}
@@ -188,20 +157,19 @@ def test_the_newest_one_is_not_finite(tmp_path, value):
 
 def test_choices(tmp_path, data_dir):
     train(tmp_path, data_dir, 2, save_checkpoint_steps=1)
-    for choice, step in [('latest', 2)] + [
-        (str(tmp_path / 'model.ckpt-1') + suffix, 1)
-        for suffix in ('', '.meta', '.data-00000-of-00001')
+    for name, step in [
+        ('', 2),
+        ('checkpoint', 2),
+        ('model.ckpt-1', 1),
+        ('model.ckpt-1.meta', 1),
+        ('model.ckpt-1' + DATA, 1),
     ]:
-        assert checkpoint.read_choice(str(tmp_path), choice).step == step
-    for choice, complaint in [
-        ('best', '^The checkpoint best is missing: give `checkpoint`=latest, or the path'),
-        (
-            str(tmp_path / 'model.ckpt-7'),
-            'The checkpoint .*model.ckpt-7 is missing: give `checkpoint`=latest, or the path',
-        ),
-        (str(tmp_path), '; `checkpoint_dir` is for a directory$'),
+        assert checkpoint.read_choice(os.path.join(str(tmp_path), name)).step == step
+    (tmp_path / 'empty').mkdir()
+    remedy = 'give the directory of a run, or the path of another checkpoint$'
+    for name, complaint in [
+        ('model.ckpt-7', '^The checkpoint .*/model.ckpt-7 is missing: '),
+        ('empty', '^There is no checkpoint in .*/empty: train first, or '),
     ]:
-        with pytest.raises(UserError, match=complaint):
-            checkpoint.read_choice(str(tmp_path), choice)
-    with pytest.raises(UserError, match='There is no checkpoint in .*none: train first'):
-        checkpoint.read_choice(str(tmp_path / 'none'), 'latest')
+        with messages.raises(complaint + remedy):
+            checkpoint.read_choice(str(tmp_path / name))

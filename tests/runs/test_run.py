@@ -4,6 +4,7 @@ import dataclasses
 import glob
 import math
 import os
+import re
 
 from absl import flags
 import pytest
@@ -104,10 +105,11 @@ def test_a_bad_checkpoint_is_not_overwritten(tmp_path, data_dir):
 
 def test_a_run_is_resumed_from_the_newest_intact_checkpoint(tmp_path, data_dir, capsys):
     train(tmp_path, data_dir, 2, save_checkpoint_steps=1)
-    (tmp_path / 'model.ckpt-2.index').unlink()
+    os.truncate(str(tmp_path / 'model.ckpt-2.index'), 5)
     train(tmp_path, data_dir, 4)
     output = capsys.readouterr().out
-    assert f'{tmp_path}/model.ckpt-2 is missing. Using {tmp_path}/model.ckpt-1\n' in output
+    damaged = rf'{tmp_path}/model.ckpt-2 is damaged \([^\n]*\). Using {tmp_path}/model.ckpt-1\n'
+    assert re.search(damaged, output)
     assert messages.resuming(tmp_path, 1) in output
     assert_saved(tmp_path, 4)
 
@@ -158,12 +160,12 @@ def test_a_checkpoint_of_another_network(tmp_path, data_dir):
     before = sorted(os.listdir(str(tmp_path)))
     complaint = (
         r'does not fit: its weights is missing, not float32 \[2\]: give %s of this run%s, '
-        'another `train_dir`, or set `fresh` to train a new run$'
+        'another --train_dir, or set --fresh to train a new run$'
     )
     with messages.raises(complaint % ('the hyperparameters', '')):
         train(tmp_path, data_dir, 3)
     assert sorted(os.listdir(str(tmp_path))) == before
     record = dataclasses.replace(training.record(job(data_dir)), network_checksum='another')
     run_record.write(str(tmp_path), record)
-    with messages.raises(complaint % ('the `network`', r' \(model\)')):
+    with messages.raises(complaint % ('the --network', r' \(model\)')):
         train(tmp_path, data_dir, 3)

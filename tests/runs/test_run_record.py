@@ -144,16 +144,16 @@ def _changed(record, name, value):
 @pytest.mark.parametrize(
     'name, other, cause',
     [
-        ('seed', 2, '`seed`'),
-        ('batch_size', 64, '`batch_size`'),
+        ('seed', 2, '--seed'),
+        ('batch_size', 64, '--batch_size'),
         ('batches_per_step', 99, 'the numbers of towers and workers'),
         ('num_workers', 2, 'the number of workers'),
-        ('mode', 'sync', '`mode`'),
+        ('mode', 'sync', '--mode'),
         ('version', '0.0.0', 'the package'),
         ('tensorflow', '2.99.0', 'the installed TensorFlow'),
         ('processor', 'Another', 'the computer'),
         ('onednn', 'other', 'TF_ENABLE_ONEDNN_OPTS'),
-        ('num_sub_batches', 99, 'the number of cores, or `inter_op_threads`'),
+        ('num_sub_batches', 99, 'the number of cores, or --inter_op_threads'),
         ('network_checksum', 'other', 'the source of the network'),
     ],
 )
@@ -168,7 +168,7 @@ def test_a_deterministic_run_that_cannot_continue(tmp_path, data_dir, name, othe
     changed = _changed(record, name, other)
     complaint = (
         f'^The run in {tmp_path} cannot continue bit for bit: its {name} was %s, and is now {other} '
-        rf'\({re.escape(cause)}\): restore that, or leave out `deterministic`, or give another directory$'
+        rf'\({re.escape(cause)}\): restore that, or leave out --deterministic, or give another directory$'
     )
     with messages.raises(complaint % re.escape(str(record.flat()[name]))):
         open_run(str(tmp_path), changed).__enter__()
@@ -278,7 +278,7 @@ def test_other_images(tmp_path, data_dir, own_data_dir):
         changed.seek(-1, os.SEEK_END)
         changed.write(bytes([value ^ 1]))
     with messages.raises(
-        f'^The run in {tmp_path}/run was trained on other training images: give its data with `dataset` or `data_dir`, '
+        f'^The run in {tmp_path}/run was trained on other training images: give its data with --dataset or --data_dir, '
     ):
         train(tmp_path / 'run', own_data_dir, 3)
     assert_saved(tmp_path / 'run', 2)

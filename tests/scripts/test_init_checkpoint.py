@@ -113,11 +113,11 @@ def test_a_cluster(top, tmp_path, num_ps, mode):
     [
         (
             '{tmp}/none',
-            'The checkpoint {tmp}/none is missing: give --init_checkpoint the directory',
+            'The checkpoint {tmp}/none is missing: give the directory of a run, or',
         ),
         (
             '{tmp}/a',
-            'There is no checkpoint in {tmp}/a: give --init_checkpoint the directory of a run',
+            'There is no checkpoint in {tmp}/a: train first, or give the directory of a run',
         ),
         ('{tmp}/run', '--train_dir={tmp}/run is also the directory of --init_checkpoint: give two'),
         ('{tmp}/run/model.ckpt-0', 'is also the directory of --init_checkpoint: give two'),
@@ -153,7 +153,9 @@ def test_a_checkpoint_of_another_network(top, tmp_path, value):
     flags = [f'--data_dir={top}/three', f'--train_dir={tmp_path}/run', f'--init_checkpoint={path}']
     status, _, stderr = programs.call('cifar10_train', *flags)
     assert status == 1
-    faults.assert_one_line(stderr, f'No value in {path} fits the network: give --init_checkpoint')
+    faults.assert_one_line(
+        stderr, f'No value in {path} fits the network: give another --init_checkpoint or --network'
+    )
 
 
 def test_moving_averages_of_some_variables(top, tmp_path):
@@ -180,8 +182,6 @@ def test_a_wrong_path_does_not_move_the_run_aside(top, tmp_path):
     flags = [f'--data_dir={top}/three', f'--train_dir={tmp_path}/run', '--fresh', *FLAGS]
     status, _, stderr = programs.call('cifar10_train', '--init_checkpoint=best', *flags)
     assert status == 1
-    faults.assert_one_line(
-        stderr, '/best is missing: give --init_checkpoint the directory of a run'
-    )
+    faults.assert_one_line(stderr, '/best is missing: give the directory of a run, or')
     assert sorted(path.name for path in (tmp_path / 'run').iterdir()) == before
     assert [path.name for path in tmp_path.iterdir()] == ['run']

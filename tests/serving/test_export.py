@@ -91,7 +91,7 @@ def test_any_number_of_images(run, exported, monkeypatch, cores, numbers):
     images = np.tile(run.images.transpose(0, 3, 1, 2), [6, 1, 1, 1])
     expected = np.tile(run.probabilities, [6, 1])
     for n in (1, 2, 7, 8, 31, 128, 300):
-        network = trained_model.read(run.directory, 'latest')
+        network = trained_model.read(run.directory)
         for predict in (saved_model, prediction.checkpoint_predictor(network, n)):
             np.testing.assert_allclose(predict(images[:n]), expected[:n], atol=1e-4)
     assert built == numbers
@@ -182,7 +182,7 @@ def test_versions(run, tmp_path):
 
 
 def test_whole_or_not_at_all(run, tmp_path, monkeypatch):
-    network = trained_model.read(run.directory, 'latest')
+    network = trained_model.read(run.directory)
 
     class Builder(tf.saved_model.Builder):
         def save(self, *args):

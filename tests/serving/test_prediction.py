@@ -185,7 +185,7 @@ def test_class_numbers_without_a_record(tmp_path):
     path = str(tmp_path / 'model.ckpt-1')
     zeros = {name: np.zeros(v.shape.as_list(), np.float32) for name, v in variables.items()}
     checkpoints.write(path, zeros)
-    found = trained_model.read(str(tmp_path), path)
+    found = trained_model.read(path)
     assert (found.network, found.class_names) == (Network(num_classes=7), list('0123456'))
 
 
