@@ -228,8 +228,7 @@ def sec_per_step(before, now):
 class SaveListener(tf.train.CheckpointSaverListener):
     """Listener that checks a run before each checkpoint.
 
-    A moved directory ends the run, and values that are not finite are never saved.
-    tf.train.CheckpointSaverHook would make the directory again, and save such values.
+    Values that are not finite are never saved. tf.train.CheckpointSaverHook would save them.
     """
 
     def __init__(self, run):
@@ -246,12 +245,11 @@ class SaveListener(tf.train.CheckpointSaverListener):
             }
 
     def before_save(self, session, global_step_value):
-        """Check the directory and the variables; write the record before the first checkpoint.
+        """Check the variables; write the record before the first checkpoint.
 
         Raises:
-          UserError: the directory has been moved or removed, or a variable is not finite.
+          UserError: a variable is not finite.
         """
-        self._run.check_directory()
         is_finite = session.run(self._is_finite)
         wrong = ', '.join(sorted(name for name, value in is_finite.items() if not value))
         if wrong:

@@ -33,11 +33,11 @@ def define_flags():
     training_flags.define_num_gpus()
     training_flags.define_threads()
     flags.DEFINE_boolean('baseline', False, 'input, step: also measure the reference, alternately.')
-    data_flags.define_integer('rounds', 5, 'Number of measurements.', 1, 1000)
-    data_flags.define_integer(
+    flags.DEFINE_integer('rounds', 5, 'Number of measurements.', 1, 1000)
+    flags.DEFINE_integer(
         'warmup_steps', 0, 'Steps of the warm-up; 0: depends on the subcommand.', 0, 10**6
     )
-    data_flags.define_integer('steps', 0, 'Measured steps; 0: depends on the subcommand.', 0, 10**6)
+    flags.DEFINE_integer('steps', 0, 'Measured steps; 0: depends on the subcommand.', 0, 10**6)
     data_flags.define_output_file('json_file', 'JSON file for the metrics of every round.')
 
 
@@ -65,7 +65,6 @@ def job_from_flags(subcommand):
     data = dataset.read('')
     if subcommand in ('input', 'train') or FLAGS['dataset'].present or FLAGS['data_dir'].present:
         data = data_flags.dataset_from_flags()
-        training_job.check_batch_size(FLAGS.batch_size, data)
     return create_job(
         data,
         hparams=dataclasses.replace(

@@ -138,10 +138,8 @@ def define_flags():
     flags.register_validator(
         'test_fraction', lambda value: value is None or value == value, 'is not a number'
     )
-    data_flags.define_integer(
-        'seed', 0, 'convert, holdout: seed of the selection of test images.', 0
-    )
-    data_flags.define_integer('num_examples', 5000, 'holdout: number of test images.', 1)
+    flags.DEFINE_integer('seed', 0, 'convert, holdout: seed of the selection of test images.', 0)
+    flags.DEFINE_integer('num_examples', 5000, 'holdout: number of test images.', 1)
 
 
 def main(command, *arguments):

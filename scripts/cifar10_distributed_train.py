@@ -156,7 +156,6 @@ def serve(cluster, task):
         lambda: (
             checkpoint.newest_step(FLAGS.train_dir) >= run_record.read(FLAGS.train_dir).last_step
         ),
-        cluster_flags.address_hint(),
     )
     server.serve(target, cluster, task, watchdog)
 
@@ -178,7 +177,6 @@ def work(cluster, task):
         task,
         FLAGS.stall_timeout_secs,
         lambda: saved_step() >= job.run_length.last_step,
-        cluster_flags.address_hint(),
     )
     worker = worker_session.Worker(cluster, task, strategy, job, target, watchdog)
     cluster_line = training_job.describe_cluster(cluster, task, strategy)

@@ -41,7 +41,7 @@ def define_flags():
         ['test', 'train_eval'],
         'Images: test, or train_eval for the training images without distortions.',
     )
-    data_flags.define_integer(
+    flags.DEFINE_integer(
         'top_k',
         None,
         'Also print precision @ k: the fraction of images whose class is among the k most probable ones.',
@@ -54,17 +54,17 @@ def define_flags():
     data_flags.define_directory(
         'figures_dir', None, 'Directory for the figures, as PNG and SVG; needs matplotlib.'
     )
-    data_flags.define_integer(
+    flags.DEFINE_integer(
         'num_examples', None, 'Evaluate only the first N examples. Default: all.', 1
     )
-    data_flags.define_integer(
+    flags.DEFINE_integer(
         'eval_interval_secs',
         300,
         'Minimum seconds between two evaluations. The last checkpoint of a run does not wait.',
         1,
         365 * 86400,
     )
-    data_flags.define_integer(
+    flags.DEFINE_integer(
         'timeout_secs',
         None,
         'Stop after this many seconds without a new checkpoint. Default: stop only at the end of the run.',
@@ -78,7 +78,6 @@ def define_flags():
 
 def check_flags():
     """Raise UserError if flags contradict each other."""
-    data_flags.check_directories_differ('eval_dir', 'checkpoint_dir', 'data_dir')
     if not FLAGS['data_dir'].using_default_value:
         data_flags.check_data_dir_exists()
     if FLAGS.run_once or FLAGS.checkpoint != 'latest':

@@ -30,7 +30,6 @@ def define_flags():
 
 def check_flags():
     """Raise UserError if flags contradict each other."""
-    data_flags.check_directories_differ('export_dir', 'checkpoint_dir')
     data_flags.check_checkpoint_exists()
 
 

@@ -17,7 +17,7 @@ CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
     sys.path.insert(0, CHECKOUT)
 
-from cifar10.cli import cluster_flags, data_flags, program
+from cifar10.cli import cluster_flags, program
 
 # isort: split
 from absl import flags
@@ -31,9 +31,9 @@ TRAINER = 'cifar10_distributed_train.py'
 
 def define_flags():
     """Define the flags."""
-    data_flags.define_integer('num_ps', 1, 'Number of parameter servers; 0 for allreduce.', 0, 64)
-    data_flags.define_integer('num_workers', 2, 'Number of workers.', 1, 64)
-    data_flags.define_integer(
+    flags.DEFINE_integer('num_ps', 1, 'Number of parameter servers; 0 for allreduce.', 0, 64)
+    flags.DEFINE_integer('num_workers', 2, 'Number of workers.', 1, 64)
+    flags.DEFINE_integer(
         'max_restarts', 3, 'Maximum number of restarts because of one task.', 0, 10**6
     )
 

@@ -34,7 +34,7 @@ def define_flags():
     data_flags.define_directory(
         'saved_model_dir', None, 'SavedModel of cifar10_export.py, instead of a checkpoint.'
     )
-    data_flags.define_integer(
+    flags.DEFINE_integer(
         'top_k',
         None,
         'Number of most probable classes to print. Default: 5, or all if there are fewer.',

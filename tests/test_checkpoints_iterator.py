@@ -125,7 +125,7 @@ def test_a_run_that_is_being_resumed_has_not_ended(tmp_path, clock):
     _record(tmp_path, 30)
     _save_number(tmp_path, 30)
     held = contextlib.ExitStack()
-    held.enter_context(directories.Lock(str(tmp_path)))
+    held.enter_context(directories.lock(str(tmp_path)))
 
     def resume():
         _record(tmp_path, 40)

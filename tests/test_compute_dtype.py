@@ -26,8 +26,7 @@ has_kernels = pytest.mark.skipif(
 
 def _imitate(monkeypatch, tmp_path, flags):
     """Imitate a processor with these flags, and an environment without settings of oneDNN."""
-    for name in ('TF_ENABLE_ONEDNN_OPTS', 'ONEDNN_MAX_CPU_ISA', 'DNNL_MAX_CPU_ISA'):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv('TF_ENABLE_ONEDNN_OPTS', raising=False)
     # A TensorFlow without GPU support has no kernels for GPUs.
     monkeypatch.setattr(machine, '_has_bfloat16_kernels', lambda device_type: True)
     path = tmp_path / 'cpuinfo'
@@ -95,34 +94,6 @@ def test_a_version_of_tensorflow_without_kernels(monkeypatch, tmp_path):
     monkeypatch.setattr(machine, '_has_bfloat16_kernels', lambda device_type: device_type == 'CPU')
     with messages.raises('^--compute_dtype=bfloat16 does not work on a GPU with TensorFlow '):
         machine.compute_dtype('bfloat16', True)
-
-
-@has_kernels
-@pytest.mark.parametrize('name', ['ONEDNN_MAX_CPU_ISA', 'DNNL_MAX_CPU_ISA'])
-@pytest.mark.parametrize(
-    'limit, auto, works',
-    [
-        ('AVX2', tf.float32, False),
-        ('avx2', tf.float32, False),
-        ('AVX2_VNNI_2', tf.float32, False),
-        ('AVX512_CORE', tf.float32, True),  # bfloat16 is slow there
-        ('AVX512_CORE_BF16', tf.bfloat16, True),
-        ('AVX512_CORE_AMX', tf.bfloat16, True),
-        ('DEFAULT', tf.bfloat16, True),
-    ],
-)
-def test_limits_of_onednn(monkeypatch, tmp_path, name, limit, auto, works):
-    _imitate(monkeypatch, tmp_path, 'avx512_bf16 amx_bf16')
-    monkeypatch.setenv(name, limit)
-    assert machine.compute_dtype('auto', False) == auto
-    assert machine.compute_dtype('bfloat16', True) == tf.bfloat16
-    if works:
-        assert machine.compute_dtype('bfloat16', False) == tf.bfloat16
-        return
-    with messages.raises(f'with {name}={limit.upper()} .*: unset this variable'):
-        machine.compute_dtype('bfloat16', False)
-    monkeypatch.setenv('TF_ENABLE_ONEDNN_OPTS', '0')  # Eigen ignores the limit.
-    assert machine.compute_dtype('bfloat16', False) == tf.bfloat16
 
 
 def test_which_versions_have_kernels():

@@ -68,7 +68,7 @@ def test_it_is_evaluated_and_resumed_as_before(
     assert {tag: found.get(tag, 0.0) for tag in expected['evaluation']} == pytest.approx(
         expected['evaluation'], rel=1e-5
     )
-    hparams = run_record.read_hparams(train_dir)
+    hparams = run_record.read(train_dir).hparams
     settings = RunSettings(max_steps=7, seed=1, eval_every=0)
     job = training.create_job(dataset.read(plain_data_dir), hparams, settings=settings)
     if loss is None:

@@ -179,7 +179,7 @@ def test_a_directory_with_the_initial_weights_only_is_a_new_run(tmp_path, data_d
     train(tmp_path, data_dir, 2, hparams=hparams)
     assert 'esuming' not in capsys.readouterr().out
     assert checkpoint.read_latest(str(tmp_path)).step == 2
-    assert run_record.read_hparams(str(tmp_path)) == hparams
+    assert run_record.read(str(tmp_path)).hparams == hparams
 
 
 def test_the_average_of_the_loss(tmp_path, data_dir):

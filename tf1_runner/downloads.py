@@ -151,7 +151,7 @@ def fetch(archive, path, progress=show):
     """
     place = os.path.dirname(os.path.abspath(path))
     try:
-        with directories.Lock(place, progress=progress):
+        with directories.lock(place, progress=progress):
             if os.path.exists(path) and files.digest(path, 'md5') == archive.md5:
                 return  # Another process has written it.
             if not _pack(archive, path, progress):

@@ -5,7 +5,7 @@ import re
 
 from absl import flags
 
-from cifar10.cli import data_flags, training_flags
+from cifar10.cli import training_flags
 from cifar10.distributed.cluster import (
     EVALUATOR,
     JOBS,
@@ -52,7 +52,7 @@ def define():
         JOBS + (EVALUATOR,),
         'Job of this task: ps, worker or evaluator. An evaluator needs no --task_index. Default: TF_CONFIG.',
     )
-    data_flags.define_integer(
+    flags.DEFINE_integer(
         'task_index', None, 'Index of this task in its job, from 0. Default: TF_CONFIG.', 0
     )
     flags.DEFINE_enum(
@@ -78,7 +78,7 @@ def define():
             'Limit of the time to each step after the first one, in seconds. After it, the task exits with status 75.',
         ),
     ]:
-        data_flags.define_integer(name, default, description, lower_bound)
+        flags.DEFINE_integer(name, default, description, lower_bound)
 
 
 def check():
@@ -114,32 +114,19 @@ def cluster_from_flags():
     return cluster, task
 
 
-def _is_in_tf_config(name):
-    """Return True if TF_CONFIG has what the flag --NAME would give."""
-    return bool(os.environ.get('TF_CONFIG')) and FLAGS[name].value is None
-
-
-def address_hint():
-    """Return the remedy for wrong addresses of the cluster."""
-    if _is_in_tf_config('worker_hosts'):
-        return 'check TF_CONFIG'
-    return 'check --ps_hosts and --worker_hosts'
-
-
 def strategy_from_flags(cluster):
     """Return the Strategy for a Cluster.
 
     Raises:
       UserError: flags contradict each other or have no effect.
     """
-    is_in_tf_config = _is_in_tf_config('ps_hosts')
     mode = FLAGS.mode or ('sync' if cluster.ps_hosts else 'allreduce')
     if mode == 'allreduce' and cluster.ps_hosts:
-        empty = 'remove ps from TF_CONFIG' if is_in_tf_config else 'give an empty --ps_hosts='
-        raise UserError(f'--mode=allreduce has no parameter servers: leave out --mode, or {empty}')
+        raise UserError(
+            '--mode=allreduce has no parameter servers: leave out --mode, or give an empty --ps_hosts='
+        )
     if mode != 'allreduce' and not cluster.ps_hosts:
-        given = 'add ps to TF_CONFIG' if is_in_tf_config else 'give --ps_hosts'
-        raise UserError(f'--mode={mode} needs parameter servers: {given}')
+        raise UserError(f'--mode={mode} needs parameter servers: give --ps_hosts')
     strategy = Strategy(
         mode,
         len(cluster.worker_hosts),

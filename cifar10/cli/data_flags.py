@@ -53,13 +53,6 @@ def validate(name, check):
     flags.register_validator(name, is_valid)
 
 
-def define_integer(name, default, description, lower_bound, upper_bound=2**31 - 1):
-    """Define an integer flag."""
-    flags.DEFINE_integer(
-        name, default, description, lower_bound=lower_bound, upper_bound=upper_bound
-    )
-
-
 def define_directory(name, default, description, check=directories.check_no_file):
     """Define the flag of a local directory; `check` raises UserError for an unusable one."""
     _define_path(name, default, description, files.check_name)
@@ -112,21 +105,6 @@ def check_data_dir_exists():
         'make a data set with `cifar10_dataset.py download` or `cifar10_dataset.py '
         'synthetic`, or give another --data_dir',
     )
-
-
-def check_directories_differ(name, *others):
-    """Raise UserError if --NAME is the directory of another flag."""
-    for other in others:
-        path = data_dir(FLAGS.dataset) if other == 'data_dir' else FLAGS[other].value
-        if other == 'init_checkpoint' and not os.path.isdir(path):
-            path = os.path.dirname(path)
-        if other == 'checkpoint_dir' and FLAGS.checkpoint != 'latest':
-            other, path = 'checkpoint', directory_of_checkpoint()
-        if os.path.realpath(FLAGS[name].value) == os.path.realpath(path):
-            raise UserError(
-                f'--{name}={FLAGS[name].value} is also the directory of --{other}: '
-                'give two directories'
-            )
 
 
 def check_dataset_of_run(directory, alternative):

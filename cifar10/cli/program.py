@@ -4,7 +4,6 @@ import contextlib
 import ctypes
 import os
 import platform
-import re
 import runpy
 import signal
 import sys
@@ -137,7 +136,9 @@ def _parse(argv, arguments, hint):
         if FLAGS['log_dir'].present:  # a flag of absl without effect
             raise flags.UnrecognizedFlagError('log_dir')
     except (flags.Error, ValueError) as error:  # ValueError: from flags of absl
-        _fail(2, f'error: {_describe_error(error, hint)}; --help lists the flags')
+        message = ' '.join(str(error).split())
+        message += hint * isinstance(error, flags.UnrecognizedFlagError)
+        _fail(2, f'error: {message}; --help lists the flags')
     except SystemExit:  # --help has been printed; absl exits with 1
         _end(0)
     if FLAGS.version:
@@ -155,18 +156,6 @@ def _parse(argv, arguments, hint):
         given = ' '.join(map(repr, words)) or 'none'
         _fail(2, f'error: the arguments must be {expected}, not {given}; --help explains the usage')
     return words
-
-
-def _describe_error(error, hint):
-    """Return the message for an error of the parser of flags."""
-    message = ' '.join(str(error).split())
-    if isinstance(error, flags.UnrecognizedFlagError):
-        known = {flag.name for flag in FLAGS.get_key_flags_for_module(sys.argv[0])}
-        message, _, suggested = message.partition('. Did you mean: ')
-        # without the flags of absl
-        similar = ', '.join(name for name in re.findall(r'\w+', suggested) if name in known)
-        message += (f'. Did you mean: {similar} ?' if similar else '') + hint
-    return message
 
 
 def _call(main, arguments):

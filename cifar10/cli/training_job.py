@@ -19,9 +19,6 @@ from cifar10.system import machine
 
 FLAGS = flags.FLAGS
 
-# Up to this number of examples, a batch may be larger than the data set.
-_SMALL_BATCH = 1024
-
 
 def job_from_flags(num_devices=1, variable_strategy=None, **cluster_fields):
     """Prepare the data set; return the Job of the flags and arguments.
@@ -33,12 +30,11 @@ def job_from_flags(num_devices=1, variable_strategy=None, **cluster_fields):
       cluster_fields: fields of the Job that depend on the cluster.
 
     Raises:
-      UserError: flags contradict each other, the data set is missing or malformed, or the batch is
-        too large.
+      UserError: flags contradict each other, or the data set is missing or malformed.
     """
     recorded = CLASSIC
     if not FLAGS.fresh and checkpoint.find(FLAGS.train_dir):
-        recorded = run_record.read_hparams(FLAGS.train_dir)
+        recorded = run_record.read(FLAGS.train_dir).hparams
         data_flags.check_dataset_of_run(
             FLAGS.train_dir, 'another --train_dir, or --fresh to start a new run'
         )
@@ -49,7 +45,7 @@ def job_from_flags(num_devices=1, variable_strategy=None, **cluster_fields):
             '--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1'
         )
     data = data_flags.dataset_from_flags()
-    check_batch_size(hparams.batch_size, data)
+    verification.verify(data.train)
     return training.create_job(
         data,
         hparams,
@@ -70,17 +66,6 @@ def find_devices(num_devices):
     elif num_gpus < num_devices:
         print(f'Fewer GPUs ({num_gpus}) than requested ({num_devices}): GPUs are shared')
     return devices
-
-
-def check_batch_size(batch_size, dataset):
-    """Raise UserError if a batch is too large for a Dataset, or a training file is malformed."""
-    num_examples = verification.verify(dataset.train)
-    most = max(num_examples, _SMALL_BATCH)
-    if batch_size > most:
-        raise UserError(
-            f'--batch_size={batch_size} is too large for the {num_examples} training examples in {dataset.directory}: '
-            f'give at most {most}'
-        )
 
 
 @contextlib.contextmanager
@@ -138,21 +123,14 @@ def print_plan(job, first_step, cluster_line=None, weights_line=None):
       cluster_line: for a worker of a cluster, the line of `describe_cluster`.
       weights_line: with --init_checkpoint, the line about the initial weights.
     """
-    lines = [line for line in (cluster_line, weights_line) if line]
-    lines += _plan_lines(job, first_step, not cluster_line)
-    print('\n'.join(lines))
-    return lines
-
-
-def _plan_lines(job, first_step, is_single_process):
-    """Return the lines of the plan."""
     run_length, hparams, settings = job.run_length, job.hparams, job.settings
     devices, threads = job.resources.devices, job.resources.threads
     strategy, weights = job.resources.variable_strategy, ''
-    if is_single_process:
+    if not cluster_line:
         weights = f'; weights on {job.resources.variable_device} (--variable_strategy={strategy})'
     dtype = machine.compute_dtype(hparams.compute_dtype, machine.is_gpu(devices[0])).name
-    lines = [
+    lines = [line for line in (cluster_line, weights_line) if line]
+    lines += [
         program.versions(job.session_config),
         f'Data: {job.num_examples} examples of {dataset.format_class_names(job.dataset.class_names)} in {job.dataset.directory}',
         f'Devices: {", ".join(devices)}{weights}',
@@ -172,6 +150,7 @@ def _plan_lines(job, first_step, is_single_process):
             if 0 < first_step < run_length.last_step:
                 fixed += f', the input of the first {first_step} steps is replayed'
         lines.append(f'Seed: {settings.seed}, {fixed}')
+    print('\n'.join(lines))
     return lines
 
 

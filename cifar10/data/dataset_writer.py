@@ -58,17 +58,11 @@ def check_new_directory(path):
 
 @contextlib.contextmanager
 def _lock_parent(path, progress):
-    """Create and lock the parent of `path`; at the end, remove the new directories if empty."""
+    """Create and lock the parent of `path`."""
     parent = os.path.dirname(os.path.abspath(path))
-    missing = directories.missing_directories(parent)
     directories.make(parent)
-    try:
-        with directories.Lock(parent, progress=progress):
-            yield
-    finally:
-        for directory in missing:
-            with contextlib.suppress(OSError):  # not empty
-                os.rmdir(directory)
+    with directories.lock(parent, progress=progress):
+        yield
 
 
 @contextlib.contextmanager

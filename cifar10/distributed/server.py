@@ -149,7 +149,7 @@ class Watchdog(threading.Thread):
     after SIGSTOP must not end at once.
     """
 
-    def __init__(self, cluster, task, stall_timeout, has_ended, hint):
+    def __init__(self, cluster, task, stall_timeout, has_ended):
         """Start the thread.
 
         Args:
@@ -157,11 +157,10 @@ class Watchdog(threading.Thread):
           task: the Task of this process.
           stall_timeout: the seconds to each step after the first one.
           has_ended: a function that returns True if the run is complete.
-          hint: the end of the message if no step was made.
         """
         super().__init__(daemon=True)
         self._others = [other for other in cluster.ps_tasks + cluster.worker_tasks if other != task]
-        self._cluster, self._has_ended, self._hint = cluster, has_ended, hint
+        self._cluster, self._has_ended = cluster, has_ended
         self._limit, self._stall_timeout = CONNECT_TIMEOUT_SECS, stall_timeout
         self._is_connected, self._idle = False, 0
         self.start()
@@ -188,5 +187,5 @@ class Watchdog(threading.Thread):
             cause += f'; no connection to {", ".join(map(self._cluster.describe, missing))}'
         remedy = 'start this task and the missing ones again'
         if not self._is_connected:
-            remedy += f', and {self._hint}'
+            remedy += ', and check --ps_hosts and --worker_hosts, or TF_CONFIG'
         exit_process(EX_TEMPFAIL, f'{cause}: {remedy}')

@@ -30,9 +30,8 @@ class Run:
 
     plan = initial_weights = None
 
-    def __init__(self, lock, directory, record, resumed, notes):
-        """Create the run in a directory with this directories.Lock."""
-        self._lock = lock
+    def __init__(self, directory, record, resumed, notes):
+        """Create the run in a directory that this process has locked."""
         self.directory, self.record, self.resumed = directory, record, resumed
         self.notes = notes
 
@@ -40,10 +39,6 @@ class Run:
     def saved_step(self):
         """The global step of the resumed checkpoint, or 0."""
         return self.resumed.step if self.resumed else 0
-
-    def check_directory(self):
-        """Raise UserError if the directory has been moved."""
-        self._lock.check()
 
     def restored_path(self, saver):
         """Return the path of the checkpoint to restore, or None; let the saver delete old ones.
@@ -97,16 +92,14 @@ def open_run(train_dir, record, fresh=False):
         match the record, or the record on disk or all checkpoints are damaged.
     """
     train_dir = os.path.abspath(train_dir)  # '.' would follow the renamed directory.
-    busy_error = UserError(
-        f'Another process is training in {train_dir}: stop it, or give another --train_dir'
-    )
+    busy = f'Another process is training in {train_dir}: stop it, or give another --train_dir'
     notes = []
     directories.make(train_dir)
     if fresh and any(map(_RUN_FILE.fullmatch, checkpoint.file_names(train_dir))):
-        with directories.Lock(train_dir, busy_error):
+        with directories.lock(train_dir, busy):
             notes.append(_move_aside(train_dir))
         directories.make(train_dir)
-    with directories.Lock(train_dir, busy_error) as lock:
+    with directories.lock(train_dir, busy):
         resumed = checkpoint.read_latest(train_dir)
         notes += resumed.notes if resumed else []
         if resumed and resumed.step == 0 and len(checkpoint.find(train_dir)) == 1:
@@ -118,7 +111,7 @@ def open_run(train_dir, record, fresh=False):
             if _UNFINISHED.fullmatch(name):
                 os.remove(os.path.join(train_dir, name))
         try:
-            yield Run(lock, train_dir, record, resumed, notes)
+            yield Run(train_dir, record, resumed, notes)
         finally:
             with contextlib.suppress(RuntimeError):  # The last write has raised the same error.
                 tf.summary.FileWriterCache.clear()  # closes the event file

@@ -94,15 +94,6 @@ def write(directory, record):
     files.atomic_write(os.path.join(directory, RECORD_FILE), content, 'make room there')
 
 
-def read_hparams(directory):
-    """Return the recorded HParams; CLASSIC without a record.
-
-    Raises:
-      UserError: the record is damaged.
-    """
-    return read(directory).hparams
-
-
 def _parse(content):
     """Return the RunRecord of the content of a file.
 

@@ -36,7 +36,7 @@ def write(trained_model, export_dir, progress):
     Args:
       trained_model: a TrainedModel.
       export_dir: directory of the versions; created if missing.
-      progress: see directories.Lock.
+      progress: see directories.lock.
 
     Returns:
       The path of the model.
@@ -47,7 +47,7 @@ def write(trained_model, export_dir, progress):
     directories.make(export_dir)
     path = export_dir
     try:
-        with directories.Lock(export_dir, progress=progress):
+        with directories.lock(export_dir, progress=progress):
             path = os.path.join(export_dir, str(max(list_versions(export_dir), default=0) + 1))
             # TensorFlow Serving ignores the temporary directory: its name is not a number.
             with directories.atomic_directory(path) as directory:

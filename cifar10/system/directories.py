@@ -36,20 +36,12 @@ def check_no_wildcards(path):
         )
 
 
-def missing_directories(path):
-    """Return the missing directories among `path` and its parents, innermost first."""
-    path, found = os.path.abspath(path), []
-    # On Windows the drive itself may be missing.
-    while not os.path.lexists(path) and path != os.path.dirname(path):
-        found.append(path)
-        path = os.path.dirname(path)
-    return found
-
-
 def check_no_file(path):
     """Raise UserError if `path` or a parent exists but is no directory."""
-    absent = missing_directories(path)
-    ancestor = os.path.dirname(absent[-1]) if absent else path
+    ancestor = os.path.abspath(path)
+    # On Windows the drive itself may be missing.
+    while not os.path.lexists(ancestor) and ancestor != os.path.dirname(ancestor):
+        ancestor = os.path.dirname(ancestor)
     if not os.path.isdir(ancestor):
         raise UserError(f'{ancestor} is not a directory: give another one')
 
@@ -75,91 +67,53 @@ def make(path):
 
 
 def is_empty(path):
-    """Return True if a directory is empty, except for the file of a Lock."""
+    """Return True if a directory is empty, except for the file of `lock`."""
     return not set(os.listdir(path)) - {LOCK_FILE}
 
 
-class Lock:
-    """Exclusive lock on a directory, by flock on a file in it; a context manager.
+@contextlib.contextmanager
+def lock(path, busy=None, progress=None):
+    """Hold the exclusive lock on a directory: flock on a file in it, which stays there.
 
-    On a system or file system without such locks, it locks nothing.
+    On a system or file system without such locks, nothing is locked.
+
+    Args:
+      path: the directory.
+      busy: the message of the UserError if another process holds the lock; None waits for it.
+      progress: a function of the line that is printed before the wait, or None.
+
+    Raises:
+      UserError: see `busy`; or, with `busy`, the file cannot be written.
     """
-
-    def __init__(self, path, busy_error=None, progress=None):
-        """Set the directory, and the UserError to raise if another process holds the lock.
-
-        Without an error, __enter__ waits for that process, and first calls `progress` with a line
-        that says so. If the lock file cannot be written, it continues without the lock: the
-        writer's own error has a better remedy.
-        """
-        self._path, self._busy_error, self._progress = path, busy_error, progress
-        self._directory = None  # file descriptor
-        self._cleanup = contextlib.ExitStack()
-
-    def __enter__(self):
-        if fcntl is not None:
-            with self._cleanup as cleanup:
-                # An open directory keeps its inode number, so `check` detects a replacement.
-                self._directory = os.open(self._path, os.O_RDONLY)
-                cleanup.callback(os.close, self._directory)
-                self._lock()
-                self._cleanup = cleanup.pop_all()
-        return self
-
-    def __exit__(self, *unused_error):
-        self._cleanup.close()
-
-    def _lock(self):
-        path = os.path.join(self._path, LOCK_FILE)
-        is_locked = False
-        while not is_locked:
-            try:
-                # NFS locks only files that are open for writing.
-                file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-            except OSError as error:
-                if not self._busy_error:
-                    return
+    file_path = os.path.join(path, LOCK_FILE)
+    with contextlib.ExitStack() as stack:
+        try:
+            # NFS locks only files that are open for writing.
+            file = stack.enter_context(open(file_path, 'a'))
+        except OSError as error:
+            if busy:
                 raise UserError(
-                    f'Cannot write {path} ({error.strerror}): '
+                    f'Cannot write {file_path} ({error.strerror}): '
                     'make room there, make it writable, or give another directory'
                 )
-            self._cleanup.callback(os.close, file)
-            self._acquire(file)
-            # The former holder may have removed the file while this process waited.
-            is_locked = _is_at(path, file)
-        self._cleanup.callback(self._remove_file)
-
-    def _acquire(self, file):
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if self._busy_error:
-                raise self._busy_error
-            if self._progress:
-                self._progress(f'Waiting for another process in {self._path}')
-            fcntl.flock(file, fcntl.LOCK_EX)
-        except OSError:  # The file system has no locks.
-            pass
-
-    def _remove_file(self):
-        with contextlib.suppress(OSError):
-            os.unlink(LOCK_FILE, dir_fd=self._directory)
-
-    def check(self):
-        """Raise UserError if the directory has been moved, removed or replaced."""
-        if self._directory is not None and not _is_at(self._path, self._directory):
-            raise UserError(
-                f'{self._path} has been moved or removed: '
-                'if it was moved, put it back; then start again'
-            )
+        else:
+            _acquire(file, path, busy, progress)
+        yield
 
 
-def _is_at(path, descriptor):
-    """Return True if `path` is the open file or directory."""
+def _acquire(file, path, busy, progress):
+    if fcntl is None:
+        return
     try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except OSError:
-        return False
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if busy:
+            raise UserError(busy)
+        if progress:
+            progress(f'Waiting for another process in {path}')
+        fcntl.flock(file, fcntl.LOCK_EX)
+    except OSError:  # The file system has no locks.
+        pass
 
 
 def is_locked(path):
@@ -179,7 +133,7 @@ def is_locked(path):
 def atomic_directory(path):
     """Yield a temporary directory, then rename it to `path`; remove it after an error.
 
-    The caller holds the Lock on the parent, so the leftover of a killed process is replaced.
+    The caller holds the lock on the parent, so the leftover of a killed process is replaced.
 
     Raises:
       OSError: the directory cannot be made or renamed.

@@ -23,10 +23,6 @@ _CPU_INFO_FILE = '/proc/cpuinfo'
 _CGROUPS = '/sys/fs/cgroup'
 _OWN_CGROUPS_FILE = '/proc/self/cgroup'
 _BFLOAT16_INSTRUCTIONS = {'avx512_bf16', 'amx_bf16'}
-# Values of ONEDNN_MAX_CPU_ISA, or DNNL_MAX_CPU_ISA, its former name, which limits oneDNN to older
-# instructions. Source: enum dnnl_cpu_isa_t of oneDNN 3.
-_ISAS_WITHOUT_AVX512 = {'SSE41', 'AVX', 'AVX2', 'AVX2_VNNI', 'AVX2_VNNI_2'}
-_ISAS_WITHOUT_BFLOAT16 = _ISAS_WITHOUT_AVX512 | {'AVX512_CORE', 'AVX512_CORE_VNNI'}
 
 
 class Threads(NamedTuple):
@@ -208,32 +204,22 @@ def compute_dtype(choice, is_gpu):
       is_gpu: True for a network on a GPU.
 
     Raises:
-      UserError: this version of TensorFlow has no convolutions in bfloat16, or the environment
-        limits oneDNN to instructions without them.
+      UserError: this version of TensorFlow has no convolutions in bfloat16.
     """
     device_type = 'GPU' if is_gpu else 'CPU'
-    variable = 'ONEDNN_MAX_CPU_ISA' if 'ONEDNN_MAX_CPU_ISA' in os.environ else 'DNNL_MAX_CPU_ISA'
-    onednn_limit = os.environ.get(variable, '').upper()
     if choice == 'auto':
         is_fast = (
             not is_gpu
             and _BFLOAT16_INSTRUCTIONS & set(_cpu_info('flags').split())
             and onednn_setting() != 'off'
-            and onednn_limit not in _ISAS_WITHOUT_BFLOAT16
             and _has_bfloat16_kernels(device_type)
         )
         return tf.bfloat16 if is_fast else tf.float32
-    if choice == 'bfloat16':
-        if not _has_bfloat16_kernels(device_type):
-            raise UserError(
-                f'--compute_dtype=bfloat16 does not work on a {device_type} with TensorFlow {tf.__version__}: '
-                'install a newer version, or leave it out'
-            )
-        if not is_gpu and onednn_setting() != 'off' and onednn_limit in _ISAS_WITHOUT_AVX512:
-            raise UserError(
-                f'--compute_dtype=bfloat16 does not work with {variable}={onednn_limit} in the environment: '
-                'unset this variable, or leave out the flag'
-            )
+    if choice == 'bfloat16' and not _has_bfloat16_kernels(device_type):
+        raise UserError(
+            f'--compute_dtype=bfloat16 does not work on a {device_type} with TensorFlow {tf.__version__}: '
+            'install a newer version, or leave it out'
+        )
     return tf.as_dtype(choice)
 
 

@@ -53,11 +53,6 @@ def test_table():
             1,
             "--baseline is of the books' network: leave",
         ),
-        (
-            ['input', '--data_dir={data}', '--batch_size=1048576'],
-            1,
-            '--batch_size=1048576 is too large for the 300 training examples',
-        ),
     ],
 )
 def test_mistake_gets_one_clear_line(tmp_path, data_dir, args, status, complaint):

@@ -11,7 +11,7 @@ import pytest
 
 from cifar10.data import conversion, dataset, dataset_writer, verification
 from cifar10.data.conversion import convert
-from tests.helpers import messages, oracle, pictures
+from tests.helpers import listing, messages, oracle, pictures
 
 
 def _touch(top, *paths):
@@ -249,7 +249,7 @@ def test_too_many_damaged_files(tmp_path, damaged, complaint):
     _damage(str(tmp_path / 'photos'), *damaged)
     with messages.raises(complaint):
         convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), print)
-    assert os.listdir(str(tmp_path)) == ['photos']
+    assert listing.names(tmp_path) == ['photos']
 
 
 def test_not_among_the_images(tmp_path):
@@ -258,7 +258,7 @@ def test_not_among_the_images(tmp_path):
     for out in ('photos/a/new/out', 'link/out'):
         with messages.raises(f'/out is in {top}: give a directory outside it'):
             convert(top, str(tmp_path / out), print)
-    assert sorted(os.listdir(top)) == ['a', 'b']
+    assert listing.names(top) == ['a', 'b']
     convert(top, str(tmp_path / 'photos_out'), print)
 
 

@@ -1,5 +1,6 @@
 """Atomic writing of data sets, locks, and hold-out."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 import cifar10
 from cifar10.data import dataset, dataset_writer, synthetic, verification
 from cifar10.system import directories
-from tests.helpers import data_sets, messages, oracle, programs, queues
+from tests.helpers import data_sets, listing, messages, oracle, programs, queues
 
 
 @pytest.mark.parametrize('name', ['[12]', "it's a back\\slash?", '-gr\u00fcn %s {x}'])
@@ -24,8 +25,8 @@ def test_every_name_of_a_directory(tmp_path, name):
     assert dataset.is_present(data_dir) and verification.verify(dataset.read(data_dir).train) == 50
     _, labels = cifar10.inputs(eval_data=True, data_dir=data_dir, batch_size=10)
     assert sorted(queues.run(labels, 1)[0]) == list(range(10))
-    assert os.listdir(str(tmp_path)) == [name]
-    assert sorted(os.listdir(data_dir)) == [dataset.CIFAR10_DIRECTORY, 'incomplete']
+    assert listing.names(tmp_path) == [name]
+    assert listing.names(data_dir) == [dataset.CIFAR10_DIRECTORY, 'incomplete']
 
 
 @pytest.mark.parametrize('kind', ['a file', 'a link'])
@@ -40,16 +41,16 @@ def test_no_directory_in_place_of_the_data_set(tmp_path, kind):
     with messages.raises(f'^{path} is not a directory: give another one'):
         synthetic.maybe_write(str(tmp_path))
     assert os.path.samestat(os.lstat(str(path)), before)
-    assert os.listdir(str(tmp_path)) == [dataset.CIFAR10_DIRECTORY]
+    assert listing.names(tmp_path) == [dataset.CIFAR10_DIRECTORY]
 
 
 def test_half_a_data_set_is_left_alone(own_data_dir):
     os.remove(dataset.read(own_data_dir).train.paths[3])
     directory = os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY)
-    before = os.listdir(directory)
+    before = listing.names(directory)
     with messages.raises('data_batch_4.bin is missing: restore it, or move'):
         synthetic.maybe_write(own_data_dir)
-    assert os.listdir(directory) == before
+    assert listing.names(directory) == before
 
 
 def test_an_error_leaves_nothing(tmp_path):
@@ -60,7 +61,7 @@ def test_an_error_leaves_nothing(tmp_path):
         open(os.path.join(made, 'data_batch_1.bin'), 'w').close()
     with pytest.raises(ZeroDivisionError), dataset_writer.verified_directory(path):
         1 / 0  # noqa: B018
-    assert os.listdir(str(tmp_path)) == []
+    assert listing.names(tmp_path) == []
     missing = str(tmp_path / 'missing' / 'out')
     complaint = f'^Cannot write the data set to {missing} .*No such'
     with messages.raises(complaint), dataset_writer.verified_directory(missing):
@@ -88,7 +89,7 @@ def test_a_second_process_finds_the_data_set(tmp_path):
 def test_a_data_set_is_written_below_the_parent(tmp_path, monkeypatch, data_dir):
     monkeypatch.chdir(tmp_path)
     synthetic.maybe_write(data_dir, records_per_file=10)
-    assert os.listdir('.') == ['a'] and os.listdir('a') == [dataset.CIFAR10_DIRECTORY]
+    assert listing.names('.') == ['a'] and listing.names('a') == [dataset.CIFAR10_DIRECTORY]
     for path in ('a', data_dir):
         assert verification.verify(dataset.read(path).train) == 50
 
@@ -97,7 +98,7 @@ def test_the_lock_file_of_a_killed_process_is_no_content(tmp_path):
     (tmp_path / directories.LOCK_FILE).write_text('')
     assert directories.is_empty(str(tmp_path))
     synthetic.maybe_write(str(tmp_path), records_per_file=10)
-    assert os.listdir(str(tmp_path)) == [dataset.CIFAR10_DIRECTORY]
+    assert listing.names(tmp_path) == [dataset.CIFAR10_DIRECTORY]
 
 
 def _bytes(split):
@@ -161,7 +162,7 @@ def test_the_part_of_each_class(tmp_path, counts, total, quotas):
     most = sum(max(count - 1, 0) for count in counts)
     with messages.raises(f'^--num_examples={most + 1} leaves .*: give at most {most}$'):
         dataset_writer.hold_out(source, str(tmp_path / 'more'), most + 1, 0)
-    assert sorted(os.listdir(str(tmp_path))) == ['out', 'source']
+    assert listing.names(tmp_path) == ['out', 'source']
 
 
 def test_classes_without_names(tmp_path, own_data_dir):
@@ -171,15 +172,15 @@ def test_classes_without_names(tmp_path, own_data_dir):
 
 
 def test_another_process_has_written_the_new_directory(tmp_path):
-    path, lock = tmp_path / 'out', directories.Lock(str(tmp_path))
+    path, held = tmp_path / 'out', contextlib.ExitStack()
 
     def write_and_release(line):
         path.mkdir()
         (path / 'dataset.json').write_text('')
-        lock.__exit__()
+        held.close()
 
-    lock.__enter__()
+    held.enter_context(directories.lock(str(tmp_path)))
     complaint = f'^{path} exists: give the name of a new directory$'
     with messages.raises(complaint), dataset_writer.new_dataset(str(path), write_and_release):
         pass
-    assert os.listdir(str(path)) == ['dataset.json']
+    assert listing.names(path) == ['dataset.json']

@@ -2,14 +2,13 @@
 
 import contextlib
 import hashlib
-import os
 import tarfile
 
 import pytest
 
 import cifar10
 from cifar10.data import catalog, dataset, preparation, verification
-from tests.helpers import data_sets, download_server, messages, programs
+from tests.helpers import data_sets, download_server, listing, messages, programs
 
 PYTHON, BINARY = (archive.name for archive in catalog.CIFAR10.archives)
 
@@ -25,7 +24,7 @@ def _assert_complete(data_dir, archive_name):
     found = dataset.read(str(data_dir))
     assert [verification.verify(split) for split in found.splits] == [200, 40]
     assert found.class_names == dataset.CLASS_NAMES
-    assert sorted(os.listdir(str(data_dir))) == [dataset.CIFAR10_DIRECTORY, archive_name]
+    assert listing.names(data_dir) == [dataset.CIFAR10_DIRECTORY, archive_name]
 
 
 def test_a_url_and_an_md5(archive, tmp_path, capsys):
@@ -63,7 +62,6 @@ def test_a_url_without_the_name_of_an_archive(small, python_archive, tmp_path):
 
 
 def test_no_host(tmp_path, small):
-    """The new parents are removed, too."""
     url = 'http://127.0.0.1:1/x'
     failed = rf'^Cannot download CIFAR-10 from {url} \(.* refused\)'
     remedy = f'put .*{BINARY} into {tmp_path}/a/b; or use the synthetic data set$'
@@ -71,7 +69,7 @@ def test_no_host(tmp_path, small):
         cifar10.maybe_download_and_extract(str(tmp_path / 'a' / 'b'), url)
     with messages.raises(f'{failed} or 1 other hosts: check the network; {remedy}'):
         preparation.prepare(_at(small, url, url), str(tmp_path / 'a' / 'b'), print)
-    assert os.listdir(str(tmp_path)) == []
+    assert listing.names(tmp_path / 'a' / 'b') == []
 
 
 def test_a_new_directory_for_a_trainer_and_for_the_command(
@@ -85,7 +83,7 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(
 
     with messages.raises(f'^{tmp_path}/new does not exist: make it, or '):
         prepare(f'--data_dir={tmp_path}/new/data')
-    assert os.listdir(str(tmp_path)) == ['copy'] and capsys.readouterr().out == ''
+    assert listing.names(tmp_path) == ['copy'] and capsys.readouterr().out == ''
     prepare(f'--data_dir={tmp_path}/new')
     _assert_complete(tmp_path / 'new', PYTHON)
     line = f'Creating the directory {tmp_path / "new"} for the data set'
@@ -103,7 +101,7 @@ def test_an_archive_beside_the_files_is_used_or_named_and_kept(tmp_path, archive
     path.write_bytes(archive)
     with messages.raises(f'^{path} is not the published archive .*: delete it or replace it by a '):
         cifar10.maybe_download_and_extract(str(tmp_path))
-    assert os.listdir(str(tmp_path)) == [path.name]
+    assert listing.names(tmp_path) == [path.name]
     url, md5 = 'http://127.0.0.1:1/', hashlib.md5(archive).hexdigest()
     cifar10.maybe_download_and_extract(str(tmp_path), url, md5)
     _assert_complete(tmp_path, BINARY)
@@ -119,11 +117,11 @@ def test_an_archive_that_cannot_be_extracted(tmp_path, archive, fault):
     md5 = hashlib.md5(path.read_bytes()).hexdigest()
     with messages.raises(rf'^{path} is damaged \('):
         cifar10.maybe_download_and_extract(str(tmp_path), md5=md5)
-    assert os.listdir(str(tmp_path)) == [path.name]
+    assert listing.names(tmp_path) == [path.name]
     copy = tmp_path / 'new' / BINARY  # the same after a download
     with messages.raises(rf'^{copy} is damaged \('):
         cifar10.maybe_download_and_extract(str(copy.parent), path.as_uri(), md5)
-    assert os.listdir(str(copy.parent)) == [copy.name]
+    assert listing.names(copy.parent) == [copy.name]
 
 
 def test_cifar100(tmp_path, monkeypatch):
@@ -138,12 +136,14 @@ def test_cifar100(tmp_path, monkeypatch):
         monkeypatch.setitem(catalog.PUBLISHED, 'cifar100', small)
         status, stdout, stderr = programs.call('cifar10_dataset', 'download', *args)
         if md5 == archive.md5:
-            assert status == 1 and 'not the published archive' in stderr and not out.exists()
+            assert (
+                status == 1 and 'not the published archive' in stderr and listing.names(out) == []
+            )
     assert (status, stderr) == (0, '')
     line = '400 training and 200 test examples of %s in %s\n'
     directory = out / 'cifar-100-binary'
     assert stdout.endswith(line % ('100 classes (fine_0, fine_1, fine_2 ... fine_99)', directory))
-    assert sorted(os.listdir(str(directory))) == sorted(os.listdir(str(tmp_path / 'made')))
+    assert listing.names(directory) == listing.names(tmp_path / 'made')
 
 
 def test_an_existing_data_set_is_used_unless_another_one_is_requested(
@@ -158,4 +158,4 @@ def test_an_existing_data_set_is_used_unless_another_one_is_requested(
     assert prepare(*args).num_classes == 100
     status, _, stderr = programs.call('cifar10_dataset', 'info', '--dataset=cifar10', *args)
     assert status == 1 and ' does not exist: download it with `cifar10_dataset.py do' in stderr
-    assert os.listdir(str(tmp_path)) == ['cifar-100-binary']
+    assert listing.names(tmp_path) == ['cifar-100-binary']

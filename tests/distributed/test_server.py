@@ -127,7 +127,7 @@ def test_a_server_without_workers(run):
     source = """
 target = server.start(cluster, task, tf.ConfigProto())
 server.CONNECT_TIMEOUT_SECS = 0.5
-server.serve(target, cluster, task, server.Watchdog(cluster, task, 0.5, lambda: False, 'check it'))
+server.serve(target, cluster, task, server.Watchdog(cluster, task, 0.5, lambda: False))
 """
     (port,) = launcher.free_ports(1)
     with _closed() as lost:
@@ -135,12 +135,15 @@ server.serve(target, cluster, task, server.Watchdog(cluster, task, 0.5, lambda: 
     assert status == 75 and f'no connection to worker 0 (127.0.0.1:{lost}): ' in stderr
 
 
-@pytest.mark.parametrize('reported, remedy', [('', ', and check it'), ('report_progress', '')])
+@pytest.mark.parametrize(
+    'reported, remedy',
+    [('', ', and check --ps_hosts and --worker_hosts, or TF_CONFIG'), ('report_progress', '')],
+)
 def test_a_stall(run, reported, remedy):
     """The process ends although its main thread waits; the line has who cannot be reached."""
     source = """
 server.CONNECT_TIMEOUT_SECS = 0.05
-watchdog = server.Watchdog(cluster, task, 0.05, lambda: False, 'check it')
+watchdog = server.Watchdog(cluster, task, 0.05, lambda: False)
 if %r: watchdog.report_progress()
 threading.Event().wait()
 """
@@ -156,7 +159,7 @@ threading.Event().wait()
 def test_the_run_has_ended(run):
     source = """
 server.CONNECT_TIMEOUT_SECS = 0.05
-server.Watchdog(cluster, task, 0.05, lambda: True, '')
+server.Watchdog(cluster, task, 0.05, lambda: True)
 threading.Event().wait()
 """
     status, _, stderr = run(source, 1, 2)
@@ -172,9 +175,7 @@ def test_ticks_of_the_watchdog(monkeypatch, reports, ticks):
     """5 seconds to the first step, 2 seconds to each further step."""
     monkeypatch.setattr(server.Watchdog, 'start', lambda self: None)
     monkeypatch.setattr(server, 'CONNECT_TIMEOUT_SECS', 5)
-    watchdog = server.Watchdog(
-        Cluster((), ('a:1',)), Task('worker', 0), 2, lambda: False, 'check it'
-    )
+    watchdog = server.Watchdog(Cluster((), ('a:1',)), Task('worker', 0), 2, lambda: False)
     count, ended = [0], []
 
     def sleep(secs):  # half a second

@@ -6,6 +6,7 @@ Run a script:
   clusters, gates: a process per task; a worker that waits at a step.
   faults: its flags, full and read-only disks, and what a user sees at its end.
   notebooks: a notebook in a kernel.
+  listing: the names in a directory.
 
 Make the input of a test:
   data_sets: small data sets; `conftest.py` has one for all tests.

@@ -6,7 +6,6 @@ import pytest
 
 from cifar10.errors import UserError
 
-MOVED = 'has been moved or removed'
 NOT_AN_IMAGE = 'it is not a readable JPEG, PNG, GIF, BMP or WebP file'
 RESUMED = r'Resuming from .*, step (\d+)$'
 

@@ -18,7 +18,7 @@ from cifar10.runs import checkpoint, run, run_record
 from cifar10.runs.run import open_run
 from cifar10.scripts import cifar10_train
 from cifar10.system import directories
-from tests.helpers import messages, programs
+from tests.helpers import listing, messages, programs
 from tests.helpers.small_run import assert_saved, job, train
 
 
@@ -70,7 +70,7 @@ def test_fresh_in_the_working_directory(tmp_path, data_dir, monkeypatch):
 @pytest.mark.parametrize('fresh', [False, True])
 def test_another_process_trains_in_the_directory(tmp_path, data_dir, fresh):
     train(tmp_path, data_dir, 1)
-    with directories.Lock(str(tmp_path)), messages.raises(
+    with directories.lock(str(tmp_path)), messages.raises(
         f'Another process is training in {tmp_path}'
     ):
         train(tmp_path, data_dir, 2, fresh=fresh)
@@ -157,14 +157,14 @@ def test_a_checkpoint_of_another_network(tmp_path, data_dir):
         global_step = tf.train.get_or_create_global_step()
         global_step.load(1, session)
         tf.train.Saver().save(session, str(tmp_path / 'model.ckpt'), 1)
-    before = sorted(os.listdir(str(tmp_path)))
+    before = listing.names(tmp_path)
     complaint = (
         r'does not fit: its weights is missing, not float32 \[2\]: give %s of this run%s, '
         'another --train_dir, or set --fresh to train a new run$'
     )
     with messages.raises(complaint % ('the hyperparameters', '')):
         train(tmp_path, data_dir, 3)
-    assert sorted(os.listdir(str(tmp_path))) == before
+    assert listing.names(tmp_path) == before
     record = dataclasses.replace(training.record(job(data_dir)), network_checksum='another')
     run_record.write(str(tmp_path), record)
     with messages.raises(complaint % ('the --network', r' \(model\)')):

@@ -29,7 +29,7 @@ def test_every_hyperparameter_is_recorded(tmp_path, data_dir, name):
     run_record.write(str(tmp_path), records[0])
     (recorded,) = {getattr(before, name)} - {math.inf} or {None}  # JSON has no infinity
     assert json.loads((tmp_path / 'run.json').read_text())[name] == recorded
-    assert run_record.read_hparams(str(tmp_path)) == before
+    assert run_record.read(str(tmp_path)).hparams == before
     if name in ('recipe', 'optimizer'):
         with messages.raises(f'was trained with {name} {getattr(before, name)}, not {value}: '):
             run_record.check_resumable(str(tmp_path), records[1])
@@ -216,7 +216,7 @@ def test_a_damaged_record(tmp_path, content, fault):
     path = tmp_path / 'run.json'
     path.write_text(content)
     with messages.raises(rf'^{path} is damaged \({fault}.*\): delete it'):
-        run_record.read_hparams(str(tmp_path))
+        run_record.read(str(tmp_path))
 
 
 def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
@@ -226,7 +226,7 @@ def test_a_record_of_an_earlier_version(tmp_path, data_dir, capsys):
     early = dict({name: record[name] for name in kept}, num_towers=2, last_step=None)
     early['best'] = {'checkpoint': 'best.ckpt-1', 'precision': 0.5}  # up to version 1.8.0
     (tmp_path / 'run.json').write_text(json.dumps(early))
-    assert run_record.read_hparams(str(tmp_path)) == small_run.HPARAMS
+    assert run_record.read(str(tmp_path)).hparams == small_run.HPARAMS
     read = run_record.read(str(tmp_path))
     assert (read.last_step, read.batches_per_step) == (math.inf, 2)
     train(tmp_path, data_dir, 2)
@@ -243,7 +243,7 @@ def test_the_record_is_strict_json(tmp_path, data_dir, capsys):
     content = (tmp_path / 'run.json').read_text()
     assert json.loads(content, parse_constant=refuse)['epochs'] is None
     assert (
-        run_record.read_hparams(str(tmp_path)) == small_run.HPARAMS
+        run_record.read(str(tmp_path)).hparams == small_run.HPARAMS
         and small_run.HPARAMS.epochs == math.inf
     )
     train(tmp_path, data_dir, 2)

@@ -25,5 +25,5 @@ def test_a_resumed_saver_deletes_what_it_saved_only(tmp_path, monkeypatch):
     tf.train.get_or_create_global_step()
     monkeypatch.setattr(run.checkpoint, 'misfit', lambda ckpt, variables: None)
     saver = tf.train.Saver()
-    assert run.Run(None, str(tmp_path), None, resumed, []).restored_path(saver) == resumed.path
+    assert run.Run(str(tmp_path), None, resumed, []).restored_path(saver) == resumed.path
     assert saver.last_checkpoints == [listed[1], resumed.path]

@@ -17,7 +17,7 @@ from cifar10.data import dataset
 from cifar10.runs import checkpoint
 from cifar10.serving import export, prediction, trained_model
 from cifar10.system import machine
-from tests.helpers import checkpoints, messages, oracle, programs
+from tests.helpers import checkpoints, listing, messages, oracle, programs
 
 NAMES = [f'{i} \u00fc' for i in range(10)]
 LOADING = """
@@ -167,8 +167,8 @@ def test_versions(run, tmp_path):
     os.rename(out + '/1', out + '/9')
     for path in ('/10', '/11'):
         assert _export(run, out)[1] == f'Exported {run.path} to {out}{path}\n'
-    assert sorted(os.listdir(out)) == ['007', '10', '11', '9', '\u00b2']
-    assert sorted(os.listdir(out + '/10')) == ['assets.extra', 'saved_model.pb', 'variables']
+    assert listing.names(out) == ['007', '10', '11', '9', '\u00b2']
+    assert listing.names(out + '/10') == ['assets.extra', 'saved_model.pb', 'variables']
     with open(out + '/10/assets.extra/class_names.txt', encoding='utf-8') as names:
         assert names.read().split('\n') == NAMES + ['']
     status, _, stderr = _export(run, out, f'--tflite_file={out}/no_such_directory/x.tflite')
@@ -192,7 +192,7 @@ def test_whole_or_not_at_all(run, tmp_path, monkeypatch):
     monkeypatch.setattr(tf.saved_model, 'Builder', Builder)
     with messages.raises('Cannot write the model to .*/1 .*No space left on device.*: make room'):
         export.write(network, str(tmp_path), progress=print)
-    assert os.listdir(str(tmp_path)) == []
+    assert listing.names(tmp_path) == []
 
 
 def test_predictions_of_an_exported_model(run, exported, tmp_path):

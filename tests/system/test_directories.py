@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -10,7 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from cifar10.errors import UserError
 from cifar10.system import directories
 from tests.helpers import messages, programs
 
@@ -59,66 +57,24 @@ def test_a_directory_that_must_exist(tmp_path, monkeypatch):
         directories.check_exists(path, 'make it')
     with messages.raises('^a/b does not exist: make it$'):
         directories.check_exists('a/b', 'make it')
-    assert (
-        directories.missing_directories('a/b') == [str(tmp_path / 'a' / 'b'), str(tmp_path / 'a')]
-        and directories.missing_directories('.') == []
-    )
-
-
-def _move(path):
-    path.rename(path.parent / 'aside')
-
-
-def _replace(path):
-    """Replace the directory; without an open descriptor, its inode number may be reused."""
-    shutil.rmtree(str(path))
-    path.mkdir()
-
-
-@needs_locks
-@pytest.mark.parametrize('change', [_move, _replace])
-def test_a_directory_that_leaves_its_place(tmp_path, change):
-    path = tmp_path / 'run'
-    path.mkdir()
-    with directories.Lock(str(path)) as lock:
-        lock.check()
-        change(path)
-        for _ in range(2):
-            with messages.raises(f'^{path} {messages.MOVED}: '):
-                lock.check()
-
-
-@needs_locks
-def test_a_directory_that_is_put_back(tmp_path):
-    path = tmp_path / 'run'
-    path.mkdir()
-    with directories.Lock(str(path)) as lock:
-        _move(path)
-        (path.parent / 'aside').rename(path)
-        (path / 'file').write_text('')
-        path.chmod(0o700)
-        lock.check()
-        _move(path)
-        path.symlink_to('aside')  # the same directory by a link
-        lock.check()
 
 
 @needs_locks
 def test_one_holds_the_lock(tmp_path):
     path, before = str(tmp_path), len(os.listdir('/dev/fd'))
-    with pytest.raises(ZeroDivisionError), directories.Lock(path, UserError('in use')):
+    with pytest.raises(ZeroDivisionError), directories.lock(path, 'in use'):
         assert directories.is_locked(path)
-        with messages.raises('^in use$'), directories.Lock(path, UserError('in use')):
+        with messages.raises('^in use$'), directories.lock(path, 'in use'):
             pass
         1 / 0  # noqa: B018
     assert not directories.is_locked(path) and len(os.listdir('/dev/fd')) == before
-    assert os.listdir(path) == []
+    assert os.listdir(path) == [directories.LOCK_FILE] and directories.is_empty(path)
 
 
 HOLD = """
 import sys
 from cifar10.system import directories
-with directories.Lock(sys.argv[1], progress=print):
+with directories.lock(sys.argv[1], progress=print):
     print('held', flush=True)
     sys.stdin.read()
 """
@@ -129,22 +85,23 @@ def test_the_lock_ends_with_its_process(tmp_path):
     path = str(tmp_path)
     with _process(HOLD, path) as holder:
         assert holder.stdout.readline() == 'held\n'
-        with messages.raises('^in use$'), directories.Lock(path, UserError('in use')):
+        with messages.raises('^in use$'), directories.lock(path, 'in use'):
             pass
         assert directories.is_locked(path)
     assert os.listdir(path) == [directories.LOCK_FILE]  # left by the killed process
     assert directories.is_empty(path) and not directories.is_locked(path)
-    with directories.Lock(path, UserError('in use')):
+    with directories.lock(path, 'in use'):
         assert directories.is_locked(path)
-    assert os.listdir(path) == []
+    assert os.listdir(path) == [directories.LOCK_FILE] and directories.is_empty(path)
 
 
 @needs_locks
 def test_without_a_message_it_waits(tmp_path):
-    lock = directories.Lock(str(tmp_path)).__enter__()
+    held = contextlib.ExitStack()
+    held.enter_context(directories.lock(str(tmp_path)))
     with _process(HOLD, str(tmp_path)) as waiting:
         assert waiting.stdout.readline() == f'Waiting for another process in {tmp_path}\n'
-        lock.__exit__()
+        held.close()
         assert waiting.stdout.readline() == 'held\n'
 
 
@@ -157,10 +114,8 @@ def _fail(handle, operation):
 )
 def test_a_system_or_a_file_system_without_locks(tmp_path, monkeypatch, fcntl):
     monkeypatch.setattr(directories, 'fcntl', fcntl)
-    for _ in range(2):
-        with directories.Lock(str(tmp_path), 'in use') as lock:
-            lock.check()
-            assert not directories.is_locked(str(tmp_path))
+    with directories.lock(str(tmp_path), 'in use'), directories.lock(str(tmp_path), 'in use'):
+        assert not directories.is_locked(str(tmp_path))
 
 
 def test_a_directory_appears_complete_or_not_at_all(tmp_path):

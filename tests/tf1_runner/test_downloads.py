@@ -13,7 +13,7 @@ import six
 import tensorflow.compat.v1 as tf
 
 from cifar10.data import catalog
-from tests.helpers import data_sets, download_server, messages
+from tests.helpers import data_sets, download_server, listing, messages
 from tf1_runner import downloads, error_hints
 
 NAME = 'cifar-10-binary.tar.gz'
@@ -152,7 +152,7 @@ def test_a_file_with_another_name(tmp_path):
     server = download_server.Server(content, ['none'])
     with contextlib.closing(server):
         downloads.fetch(_archive(content, server.url), str(tmp_path / 'data.tgz'))
-    assert sorted(os.listdir(str(tmp_path))) == [NAME, 'data.tgz']
+    assert listing.names(tmp_path) == [NAME, 'data.tgz']
     assert (tmp_path / NAME).read_bytes() == b'another file'
     assert (tmp_path / 'data.tgz').read_bytes() == content
 

@@ -11,7 +11,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
-from tests.helpers import download_server
+from tests.helpers import download_server, listing
 from tf1_runner import downloads, mnist
 
 try:  # TensorFlow 1.15 has the original.
@@ -124,4 +124,4 @@ def test_missing_files_are_downloaded(tmp_path, monkeypatch):
             monkeypatch.setitem(downloads.MNIST, name, archive)
         found = mnist.read_data_sets(str(tmp_path / 'new'), validation_size=0)
     np.testing.assert_array_equal(found.test.labels, TEST[1])
-    assert sorted(os.listdir(str(tmp_path / 'new'))) == sorted(contents)
+    assert listing.names(tmp_path / 'new') == sorted(contents)
