@@ -23,12 +23,10 @@ _requests = []  # the StopRequest of the current block
 class StopRequest:
     """Context manager in which the first signal sets `received_signal`.
 
-    The second one ends the process.
-
-    The same signal within a second counts once: `timeout` signals the process and then its group,
-    and both the shell and the kernel signal the end of a terminal. Ctrl-C can also end the reader
-    of the output, so a signal directly after a closed pipe is not the second one. An ignored signal
-    (nohup) stays ignored.
+    The second one ends a script; in a notebook, the former handler gets it. An ignored signal
+    (nohup) stays ignored. The same signal within a second counts once: `timeout` signals the
+    process and then its group, and both the shell and the kernel signal the end of a terminal.
+    Ctrl-C can also end the reader of the output, so it counts once directly after a closed pipe.
 
     A thread counts the signals, because Python's handlers wait while the main thread is in C++
     code, and run once for equal signals of this time.
@@ -47,20 +45,27 @@ class StopRequest:
 
     def __enter__(self):
         _requests.append(self)
-        self._handlers = {}
-        self._is_script = signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, signal.SIG_IGN)
-        if threading.current_thread() is threading.main_thread():
-            handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
-            self._handlers = {n: found for n, found in handlers.items() if found != signal.SIG_IGN}
+        is_main = threading.current_thread() is threading.main_thread()
+        handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS if is_main}
+        self._is_script = handlers.get(signal.SIGINT) in (signal.SIG_DFL, signal.SIG_IGN)
+        self._handlers = {n: found for n, found in handlers.items() if found != signal.SIG_IGN}
+        for number in self._handlers:
+            signal.signal(number, self._handle)
+        if self._is_script:
             reader, self._writer = socket.socketpair()
             self._writer.setblocking(False)
-            self._wakeup_fd = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+            signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
             threading.Thread(
                 target=self._exit_at_second, name='count signals', args=[reader], daemon=True
             ).start()
-            for number in self._handlers:
-                signal.signal(number, lambda number, frame: self.receive(number))
         return self
+
+    def _handle(self, number, frame):
+        if self.received_signal is None or self._is_script:
+            self.receive(number)
+        else:
+            signal.signal(number, self._handlers[number])
+            os.kill(os.getpid(), number)
 
     def receive(self, number):
         """Set `received_signal`, and raise KeyboardInterrupt if requested; only the first time."""
@@ -89,8 +94,8 @@ class StopRequest:
             # A script ends now: the repetition must not replace its exit status.
             is_repetition = self._is_script and number == self.received_signal
             signal.signal(number, signal.SIG_IGN if is_repetition else handler)
-        if self._handlers:
-            signal.set_wakeup_fd(self._wakeup_fd)
+        if self._is_script:
+            signal.set_wakeup_fd(-1)
             self._writer.close()
 
 

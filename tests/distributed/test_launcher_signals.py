@@ -9,10 +9,11 @@ import threading
 from tests.helpers import programs
 
 _LAUNCHER = """
-import sys
+import signal, sys
 from cifar10.system import startup
 from cifar10.cli.cluster_flags import TrainerCommand
 from cifar10.distributed import launcher
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # as in program.start
 startup.protect_stdout()
 launcher.CHIEF_GRACE_SECS, launcher.GRACE_SECS = map(float, sys.argv[1:3])
 try:

@@ -42,6 +42,16 @@ def test_the_first_signal(received, number, raises):
     assert received == [number]
 
 
+@pytest.mark.parametrize('number', signals.STOP_SIGNALS)
+def test_a_former_handler_gets_the_second_signal(received, number):
+    """In a notebook, no thread ends the process."""
+    with signals.StopRequest() as stop:
+        _send(number)
+        assert (stop.received_signal, received) == (number, [])
+        _send(number)
+        assert received == [number] and signal.set_wakeup_fd(-1) == -1
+
+
 def test_a_closed_pipe_is_a_first_signal():
     with signals.StopRequest() as stop:
         signals.receive_broken_pipe()
@@ -59,6 +69,7 @@ _PROGRAM = """
 import os, signal, sys
 sys.argv = ['program.py']
 from cifar10.system import signals
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # as in program.start
 %s
 """
 # A signal ends one sleep.
@@ -136,6 +147,7 @@ def test_a_repetition_within_a_second_counts_once(monkeypatch, came, last):
     """Ctrl-C in a pipeline can close the pipe first."""
     times = iter([time for _, time in came])
     monkeypatch.setattr(signals, 'time', types.SimpleNamespace(monotonic=times.__next__))
+    signal.signal(INT, signal.SIG_DFL)  # as in a script
     exits = []
     monkeypatch.setattr(signals, '_exit', exits.append)
     stop = signals.StopRequest()
@@ -156,7 +168,6 @@ def test_a_repetition_within_a_second_counts_once(monkeypatch, came, last):
 def test_a_script_ignores_the_repetition_after_the_block(number):
     send = f'os.kill(os.getpid(), {int(number)})'
     program = f'with signals.StopRequest():\n    {send}\n{send}'
-    default = 'signal.signal(signal.SIGINT, signal.SIG_DFL)\n'
-    assert _run(default + program) == (0, '')
+    assert _run(program) == (0, '')
     other = TERM if number != TERM else HUP
-    assert _run(f'{default}{program}\nos.kill(os.getpid(), {int(other)})') == (-other, '')
+    assert _run(f'{program}\nos.kill(os.getpid(), {int(other)})') == (-other, '')
