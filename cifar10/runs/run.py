@@ -31,7 +31,6 @@ class Run:
     plan = initial_weights = None
 
     def __init__(self, directory, record, resumed, notes):
-        """Create the run in a directory that this process has locked."""
         self.directory, self.record, self.resumed = directory, record, resumed
         self.notes = notes
 
