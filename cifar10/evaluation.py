@@ -92,8 +92,10 @@ class Evaluator:
         verification.verify(self._split)  # a file may have changed since the last evaluation
         train_dir = os.path.dirname(ckpt.path)
         run_record.check_classes(train_dir, self._split.class_names)
-        self._build(network.of_run(train_dir, self._network_name, self._split.num_classes))
-        for note in [*ckpt.notes, *checkpoint.averages_notes(ckpt)]:
+        chosen = network.of_run(train_dir, self._network_name, self._split.num_classes)
+        self._build(chosen)
+        notes = [*checkpoint.averages_notes(ckpt), *network.source_notes(train_dir, chosen)]
+        for note in [*ckpt.notes, *notes]:
             print(note)
         variables = checkpoint.sources(ckpt, self._variables)
         checkpoint.check_fits(ckpt, variables)

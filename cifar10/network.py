@@ -84,6 +84,13 @@ def variables(graph=None):
     return {variable.op.name: variable for variable in found}
 
 
+def source_notes(directory, network):
+    """Return a note for the user, in a list, if a Network is not that of the run's record."""
+    if run_record.read(directory).network_checksum in (None, network.checksum):
+        return []
+    return [f'The run in {directory} was trained with another source of the network {network.name}']
+
+
 def of_run(directory, choice=None, num_classes=NUM_CLASSES):
     """Return the Network of a run, for the evaluation, prediction and export.
 

@@ -1,6 +1,7 @@
 """Hooks that write for TensorBoard: summaries, the graph, a trace."""
 
 import os
+import re
 import time
 
 import tensorflow.compat.v1 as tf
@@ -70,6 +71,11 @@ class SummaryHook(tf.train.SessionRunHook):
             event_files.write(self._writer, [event_files.run_end_summary()], self._step)
 
 
+def _in_layer(name):
+    """Return conv1/sub_batch_0/x for sub_batch_0/conv1/x, so that a layer is one box."""
+    return re.sub('(sub_batch_[0-9]+)/([^/:]+)', r'\2/\1', name)
+
+
 class GraphHook(tf.train.SessionRunHook):
     """Hook that writes the graph of a training step and of the queue runners for TensorBoard.
 
@@ -90,6 +96,8 @@ class GraphHook(tf.train.SessionRunHook):
         ops += sum([runner.enqueue_ops for runner in runners], [])
         whole = session.graph.as_graph_def(add_shapes=True)
         shown = tf.graph_util.extract_sub_graph(whole, [op.name for op in ops])
+        for node in shown.node:
+            node.name, node.input[:] = _in_layer(node.name), map(_in_layer, node.input)
         self._writer.add_event(tf.Event(graph_def=shown.SerializeToString(), wall_time=time.time()))
 
 
@@ -138,4 +146,8 @@ class ProfilerHook(tf.train.SessionRunHook):
             print(
                 f'Traced step {self._global_step}: open {path} with https://ui.perfetto.dev or chrome://tracing'
             )
+            for node in sum(
+                [list(device.node_stats) for device in metadata.step_stats.dev_stats], []
+            ):
+                node.node_name = _in_layer(node.node_name)
             self._writer.add_run_metadata(metadata, f'step {self._global_step}', self._global_step)

@@ -23,7 +23,6 @@ from cifar10.cli import cluster_flags, program
 from absl import flags
 
 from cifar10.distributed import launcher
-from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS
 TRAINER = 'cifar10_distributed_train.py'
@@ -40,10 +39,6 @@ def define_flags():
 
 def main(*trainer_flags):
     """Run all tasks to their end; return the exit status."""
-    if os.name == 'nt':
-        raise UserError(
-            'The launcher needs Linux or macOS: on Windows use WSL2, or start each task yourself'
-        )
     trainer = os.path.join(os.path.dirname(os.path.realpath(__file__)), TRAINER)
     command = cluster_flags.TrainerCommand([sys.executable, trainer], list(trainer_flags))
     return launcher.Launcher(command, FLAGS.num_ps, FLAGS.num_workers, FLAGS.max_restarts).run()

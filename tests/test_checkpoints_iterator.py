@@ -119,7 +119,6 @@ def test_the_last_one_does_not_wait_and_ends_it(tmp_path, clock, capsys, is_ther
     )
 
 
-@pytest.mark.skipif(directories.fcntl is None, reason='this system has no locks')
 def test_a_run_that_is_being_resumed_has_not_ended(tmp_path, clock):
     """Its trainer holds the lock, and has not yet recorded the new end."""
     _record(tmp_path, 30)

@@ -6,7 +6,7 @@ import re
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tests.helpers import events
+from tests.helpers import events, programs
 from tests.helpers.small_run import train
 
 
@@ -32,9 +32,34 @@ def test_a_step_of_two_towers(runs):
     assert {name.split('/')[0] for name in names} == {'tower_0', 'tower_1'}
     ((step, tag, metadata),) = _tagged(runs / 'fast')
     assert (step, tag) == (2, 'step 2')
-    assert names <= {
+    assert names <= _names(metadata)
+
+
+def _names(metadata):
+    return {
         node.node_name for device in metadata.step_stats.dev_stats for node in device.node_stats
     }
+
+
+def test_a_layer_is_one_box(tmp_path, data_dir):
+    """In the tab Graphs, the parts of a batch are inside of the layers; the layers are a chain."""
+    flags = '--batch_size=16', '--inter_op_threads=2', '--max_steps=1', '--profile_step=1'
+    directories = f'--data_dir={data_dir}', f'--train_dir={tmp_path}', '--eval_every=0'
+    assert programs.call('cifar10_train', *directories, *flags)[0] == 0
+    shown = events.shown_graph(tmp_path)
+    boxes = {node.split('/')[0] for node in shown}
+    layers = ['conv1', 'pool1', 'norm1', 'conv2', 'norm2', 'pool2', 'local3', 'local4']
+    assert boxes >= set(layers) and not [name for name in boxes if 'sub_batch_' in name]
+    for before, after in zip(layers, layers[1:6]):
+        inputs = [
+            name
+            for node, names in shown.items()
+            for name in names
+            if node.startswith(f'{after}/sub_batch_1') and name.startswith(f'{before}/sub_batch_')
+        ]
+        assert inputs and all('/sub_batch_1' in name for name in inputs), after
+    ((_, _, metadata),) = _tagged(tmp_path)
+    assert [name for name in _names(metadata) & set(shown) if name.startswith('conv2/sub_batch_1/')]
 
 
 @pytest.mark.parametrize('profile_step', [1, 7])

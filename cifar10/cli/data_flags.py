@@ -123,18 +123,15 @@ def check_dataset_of_run(directory, alternative):
     if not names or not is_default or names == dataset.read(data_dir(FLAGS.dataset)).class_names:
         return
     # 'cifar10', the default, is also recorded for a run on own data with --data_dir.
-    if record.dataset not in (None, 'cifar10', FLAGS.dataset):
-        raise UserError(
-            f'The run in {directory} was trained with --dataset={record.dataset}: '
-            f'give --dataset={record.dataset} (and --data_dir, if it had one), or {alternative}'
-        )
-    published = catalog.PUBLISHED.get(FLAGS.dataset)
-    is_other = published and len(names) != published.num_classes
+    remedy = f'give --dataset={record.dataset} (and --data_dir, if it had one)'
+    is_other = record.dataset not in (None, 'cifar10', FLAGS.dataset)
+    if not is_other:
+        remedy, published = 'give --data_dir of its data', catalog.PUBLISHED.get(FLAGS.dataset)
+        is_other = published and len(names) != published.num_classes
     if is_other or FLAGS.dataset == 'cifar10' and names != dataset.CLASS_NAMES:
         raise UserError(
-            f'The run in {directory} was trained on other classes ({dataset.format_class_names(names)}) than those of '
-            f'{published.name}: '
-            f'give the directory of its data with --data_dir, or {alternative}'
+            f'The run in {directory} was trained on other data ({dataset.format_class_names(names)}): '
+            f'{remedy}, or {alternative}'
         )
 
 

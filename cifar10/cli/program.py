@@ -13,7 +13,7 @@ import traceback
 from absl import app, flags
 
 from cifar10 import __version__, errors
-from cifar10.system import signals, startup
+from cifar10.system import startup
 
 FLAGS = flags.FLAGS
 
@@ -107,9 +107,8 @@ def run(main, arguments=(), uses_gpus=True):
     Without `uses_gpus`, TensorFlow does not see the GPUs: any session would allocate all of their
     memory.
 
-    A UserError, an OSError or an error of _HINTS gives one line on stderr and exit status 1. A
-    signal gives one line (a closed pipe none) and 128 + its number. Other errors, such as those of
-    a changed network, keep their traceback. See also `print_traceback`.
+    A UserError, an OSError or an error of _HINTS gives one line on stderr and exit status 1. Other
+    errors, such as those of a changed network, keep their traceback.
     """
     if not uses_gpus:
         os.environ['CUDA_VISIBLE_DEVICES'] = '-1'
@@ -175,7 +174,7 @@ def _call(main, arguments):
             error = error.__context__
         (number,) = error.args
         status = 128 + number
-        if number != signals.BROKEN_PIPE_SIGNAL:
+        if number != signal.SIGPIPE:
             errors.warn(f'interrupted ({signal.Signals(number).name})')
     _end(status or 0)
 
@@ -200,6 +199,5 @@ def _end(status):
     """End the process without finalization, which could wait for blocked threads forever."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
-        if os.name == 'posix':
-            ctypes.CDLL(None).fflush(None)  # device placements are printed by C's printf
+        ctypes.CDLL(None).fflush(None)  # device placements are printed by C's printf
     os._exit(status)

@@ -38,16 +38,17 @@ _CHARTS = [  # title, regular expressions for the tags
     ('Speed, examples per second', [EXAMPLES_PER_SEC]),
     ('Fill of the queues', ['shuffle_queue/fill', 'prefetch_queue/fill']),
 ]
-# The tab HParams shows five columns by default.
+# The tab HParams shows these columns by default.
 _DISPLAYED_HPARAMS = [
+    'network',
     'recipe',
     'optimizer',
     'initial_learning_rate',
     'batch_size',
-    'batches_per_step',
 ]
 _COLUMNS = sorted(
-    [*HPARAMS, 'batches_per_step', 'num_examples'], key=lambda name: name not in _DISPLAYED_HPARAMS
+    ['network', *HPARAMS, 'batches_per_step', 'num_examples'],
+    key=lambda name: name not in _DISPLAYED_HPARAMS,
 )
 
 
@@ -142,7 +143,7 @@ def _columns():
     hparams = []
     for name in _COLUMNS:
         choices = HPARAMS[name].metadata['choices'] if name in HPARAMS else None
-        kind = 'DATA_TYPE_STRING' if choices else 'DATA_TYPE_FLOAT64'
+        kind = 'DATA_TYPE_STRING' if choices or name == 'network' else 'DATA_TYPE_FLOAT64'
         # Newer versions of TensorBoard sort by `differs`.
         column = {'name': name, 'type': kind, 'differs': name in _DISPLAYED_HPARAMS}
         if choices:

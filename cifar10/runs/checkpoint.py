@@ -178,7 +178,9 @@ def misfit(ckpt, variables):
     for name, variable in sorted(variables.items()):
         value = ckpt.values.get(name)
         expected = f'{variable.dtype.base_dtype.name} {variable.shape.as_list()}'
-        found = 'missing' if value is None else f'{value.dtype} {list(value.shape)}'
+        if value is None:
+            return f'The checkpoint {ckpt.path} does not fit: it has no {name}'
+        found = f'{value.dtype} {list(value.shape)}'
         if found != expected:
             return f'The checkpoint {ckpt.path} does not fit: its {name} is {found}, not {expected}'
     return None

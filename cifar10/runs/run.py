@@ -59,13 +59,10 @@ class Run:
         cause = checkpoint.misfit(resumed, variables)
         if cause:
             own, recorded = self.record, run_record.read(self.directory)
-            is_same = recorded.network_checksum in (None, own.network_checksum)
-            missing = f'the --network of this run ({recorded.network})'
-            if is_same and recorded.network == own.network:
-                missing = 'the hyperparameters of this run'
-            raise UserError(
-                f'{cause}: give {missing}, another --train_dir, or set --fresh to train a new run'
-            )
+            remedy = f'undo the change in {own.network}'
+            if recorded.network_checksum in (None, own.network_checksum):
+                remedy = 'give the hyperparameters of this run'
+            raise UserError(f'{cause}: {remedy}, give another --train_dir, or set --fresh')
         # Otherwise the saver would keep the earlier checkpoints forever. It would also delete what
         # its list names in another directory, or under another name.
         state = tf.train.get_checkpoint_state(self.directory)

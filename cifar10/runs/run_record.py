@@ -150,8 +150,8 @@ def check_resumable(directory, record):
       values.
 
     Raises:
-      UserError: the classes, recipe, optimizer, training files or (for schedules in epochs) number
-        of examples differ, or a deterministic run cannot continue bit for bit.
+      UserError: the classes, recipe, optimizer, network, training files or (for schedules in
+        epochs) number of examples differ, or a deterministic run cannot continue bit for bit.
     """
     if not exists(directory):
         return record, []
@@ -202,7 +202,10 @@ def _check_unchanged(directory, found, record):
     data_names = ['class_names']
     if record.hparams.is_epoch_based:
         data_names.append('num_examples')  # Early versions recorded it without the checksum.
-    for name in ['recipe', 'optimizer', *data_names]:
+    names = ['recipe', 'optimizer', *data_names]
+    if recorded['network_checksum'] != new['network_checksum']:
+        names.append('network')
+    for name in names:
         if recorded[name] not in (None, new[name]):
             shown = dataset.format_class_names if name == 'class_names' else str
             raise UserError(

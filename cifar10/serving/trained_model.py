@@ -53,6 +53,7 @@ def read(path, network_name=None):
     notes, train_dir = checkpoint.averages_notes(ckpt), os.path.dirname(ckpt.path)
     names = run_record.read(train_dir).class_names
     found = network.of_run(train_dir, network_name)
+    notes += network.source_notes(train_dir, found)
     num_classes = len(names) if names else _num_classes(ckpt, found)
     found = found._replace(num_classes=num_classes)
     checkpoint.check_fits(ckpt, checkpoint.sources(ckpt, network.variables(found.graph())))

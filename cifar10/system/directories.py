@@ -1,16 +1,11 @@
 """Directories: creation, atomic writing, locks."""
 
 import contextlib
+import fcntl
 import os
 import shutil
 
 from cifar10.errors import UserError
-
-try:
-    import fcntl
-except ImportError:
-    # Windows has no such locks.
-    fcntl = None
 
 LOCK_FILE = '.cifar10.lock'
 _INCOMPLETE = '.cifar10-incomplete-'
@@ -39,8 +34,7 @@ def check_no_wildcards(path):
 def check_no_file(path):
     """Raise UserError if `path` or a parent exists but is no directory."""
     ancestor = os.path.abspath(path)
-    # On Windows the drive itself may be missing.
-    while not os.path.lexists(ancestor) and ancestor != os.path.dirname(ancestor):
+    while not os.path.lexists(ancestor):
         ancestor = os.path.dirname(ancestor)
     if not os.path.isdir(ancestor):
         raise UserError(f'{ancestor} is not a directory: give another one')
@@ -73,9 +67,7 @@ def is_empty(path):
 
 @contextlib.contextmanager
 def lock(path, busy=None, progress=None):
-    """Hold the exclusive lock on a directory: flock on a file in it, which stays there.
-
-    On a system or file system without such locks, nothing is locked.
+    """Hold the exclusive lock on a directory, if the file system has locks: flock on a file in it.
 
     Args:
       path: the directory.
@@ -102,8 +94,6 @@ def lock(path, busy=None, progress=None):
 
 
 def _acquire(file, path, busy, progress):
-    if fcntl is None:
-        return
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -120,8 +110,7 @@ def is_locked(path):
     """Return True if a process holds the lock on a directory, which may be read-only."""
     try:
         with open(os.path.join(path, LOCK_FILE)) as file:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return False
     except BlockingIOError:
         return True

@@ -8,12 +8,7 @@ import sys
 import threading
 import time
 
-# Windows has no SIGHUP, SIGPIPE and SIGKILL.
-STOP_SIGNALS = [
-    getattr(signal, name) for name in ('SIGINT', 'SIGTERM', 'SIGHUP') if hasattr(signal, name)
-]
-BROKEN_PIPE_SIGNAL = getattr(signal, 'SIGPIPE', signal.SIGTERM)
-_KILL = getattr(signal, 'SIGKILL', signal.SIGTERM)
+STOP_SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 _REPEAT_SECS = 1
 
 child_pids = set()  # processes to kill at the second signal
@@ -71,7 +66,7 @@ class StopRequest:
         """Set `received_signal`, and raise KeyboardInterrupt if requested; only the first time."""
         if self.received_signal is None:
             self.received_signal = signal.Signals(number)
-            if number == BROKEN_PIPE_SIGNAL:
+            if number == signal.SIGPIPE:
                 self._first = number, time.monotonic()
             if self._raises:
                 raise KeyboardInterrupt(number)
@@ -84,7 +79,7 @@ class StopRequest:
                 first, time_of_first = self._first or (number, now)
                 self._first = first, time_of_first
                 if number in self._handlers and (
-                    now - time_of_first >= _REPEAT_SECS or first not in (number, BROKEN_PIPE_SIGNAL)
+                    now - time_of_first >= _REPEAT_SECS or first not in (number, signal.SIGPIPE)
                 ):
                     _exit(number)
 
@@ -102,15 +97,15 @@ class StopRequest:
 def receive_broken_pipe():
     """Let the end of the reader count as a first signal, never as a second; else exit."""
     if not _requests:
-        os._exit(128 + BROKEN_PIPE_SIGNAL)
-    _requests[-1].receive(BROKEN_PIPE_SIGNAL)
+        os._exit(128 + signal.SIGPIPE)
+    _requests[-1].receive(signal.SIGPIPE)
 
 
 def _exit(number):
     """Kill the children, print a line and exit with status 128 + number."""
     for child in child_pids:
         with contextlib.suppress(OSError):
-            os.kill(child, _KILL)
+            os.kill(child, signal.SIGKILL)
     line = f'{os.path.basename(sys.argv[0])}: interrupted ({signal.Signals(number).name})\n'
     with contextlib.suppress(OSError):
         os.write(2, line.encode())

@@ -53,9 +53,9 @@ def _write_run(directory, data):
         ('cifar100', 'cifar100', None),
         ('cifar10', None, None),
         ('cifar10', 'cifar10', None),
-        ('cifar10', 'cifar100', 'the directory of its data with --data_dir'),
-        (OWN, None, 'the directory of its data with --data_dir'),
-        (OWN, 'cifar100', 'the directory of its data with --data_dir'),
+        ('cifar10', 'cifar100', 'give --data_dir of its data, or '),
+        (OWN, None, 'give --data_dir of its data, or '),
+        (OWN, 'cifar100', 'give --data_dir of its data, or '),
     ],
 )
 def test_the_data_of_a_run(tmp_path, data, given, remedy):

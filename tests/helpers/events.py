@@ -56,9 +56,9 @@ def texts(directory):
 
 
 def shown_graph(directory):
-    """Return the names of the operations of the graph that TensorBoard shows."""
+    """Return {operation: its inputs}, names, of the graph that TensorBoard shows."""
     events = event_accumulator.EventAccumulator(str(directory)).Reload()
-    return [node.name for node in events.Graph().node]
+    return {node.name: node.input for node in events.Graph().node}
 
 
 def shown_steps(directory):

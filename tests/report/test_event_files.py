@@ -22,7 +22,7 @@ from cifar10.runs import run_record
 from tests.conftest import RUNS
 from tests.helpers import events, scored, small_run
 
-FIRST = {'recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'batches_per_step'}
+FIRST = {'recipe', 'optimizer', 'initial_learning_rate', 'batch_size', 'network'}
 
 
 def _hparams(parent):
@@ -48,7 +48,7 @@ def test_runs_in_one_directory_compare(runs):
     columns, others = [run[metadata.EXPERIMENT_TAG] for run in found.values()]
     assert columns == others
     infos = {column.name: column for column in columns.hparam_infos}
-    assert set(infos) == {*HPARAMS, 'batches_per_step', 'num_examples'}
+    assert set(infos) == {*HPARAMS, 'network', 'batches_per_step', 'num_examples'}
     for name, hparams in RUNS.items():
         expected = {
             field: value
@@ -56,7 +56,7 @@ def test_runs_in_one_directory_compare(runs):
             if hparams.has_effect(field) and value != math.inf
         }
         shown = json_format.MessageToDict(found[name][metadata.SESSION_START_INFO_TAG])['hparams']
-        assert shown == dict(expected, batches_per_step=2, num_examples=300)
+        assert shown == dict(expected, network='model', batches_per_step=2, num_examples=300)
         assert ('epochs' in expected) == (name == 'fast')
         assert found[name][metadata.SESSION_END_INFO_TAG].status == api_pb2.STATUS_SUCCESS
         for field, value in expected.items():
@@ -98,7 +98,7 @@ def test_the_hyperparameters_as_a_table(runs):
             for field, value in dataclasses.asdict(hparams).items()
             if hparams.has_effect(field)
         }
-        expected = dict(shown, batches_per_step=2, num_examples=300)
+        expected = dict(shown, network='model', batches_per_step=2, num_examples=300)
         assert sorted(rows) == sorted(f'| {field} | {value} |' for field, value in expected.items())
         assert ('| epochs | inf |' in rows) == ('momentum' not in markdown) == (name == 'classic')
 

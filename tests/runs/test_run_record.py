@@ -191,6 +191,17 @@ def test_a_changed_network_is_named(tmp_path, data_dir):
         assert run_record.check_resumable(str(tmp_path), record) == (record, notes)
 
 
+def test_another_network(tmp_path, data_dir):
+    """A file may have moved."""
+    record = training.record(job(data_dir))
+    run_record.write(str(tmp_path), record)
+    moved = dataclasses.replace(record, network='/x/mine.py')
+    assert run_record.check_resumable(str(tmp_path), moved)[1] == []
+    other = dataclasses.replace(moved, network_checksum='other')
+    with messages.raises('was trained with network model, not /x/mine.py: give the same, or ano'):
+        run_record.check_resumable(str(tmp_path), other)
+
+
 def test_runs_that_a_deterministic_one_cannot_continue(tmp_path, data_dir):
     train(tmp_path, data_dir, 1)
     record = training.record(job(data_dir)._replace(settings=RunSettings(seed=1)))

@@ -187,8 +187,8 @@ def test_a_checkpoint_of_another_network(tmp_path, data_dir, files, own_residual
     for name in ('model', 'resnet', files['renamed']):
         _assert_one_line(
             programs.call('cifar10_train', *arguments, f'--network={name}'),
-            'does not fit: its ',
-            f'give the --network of this run ({files["residual"]}), another --train_dir, or set --fresh',
+            f'was trained with network {files["residual"]}, not ',
+            ': give the same, or another directory, or set --fresh to move the run aside',
         )
     assert sorted(path.name for path in own_residual_run.iterdir()) == before
     evaluation = faults.evaluation(data_dir, own_residual_run, tmp_path / 'eval', '--run_once')
@@ -197,8 +197,14 @@ def test_a_checkpoint_of_another_network(tmp_path, data_dir, files, own_residual
 
 
 def test_a_changed_source(data_dir, own_residual_run, tmp_path):
-    """The trainer prints it; a deterministic run is refused."""
+    """The trainer and the evaluation print it; a deterministic run is refused."""
     (tmp_path / 'mine.py').write_text(RESIDUAL + '# changed\n')
+    path = own_residual_run / 'run.json'
+    record = dict(json.loads(path.read_text()), network=f'{tmp_path}/mine.py')
+    path.write_text(json.dumps(record))
+    evaluation = faults.evaluation(data_dir, own_residual_run, tmp_path / 'eval', '--run_once')
+    stdout = _call('cifar10_eval', *evaluation, f'--network={tmp_path}/mine.py')
+    assert f'trained with another source of the network {tmp_path}/mine.py\n' in stdout
     flags = ['--max_steps=21', f'--network={tmp_path}/mine.py']
     arguments = faults.job(data_dir, own_residual_run, *flags)
     result = programs.call('cifar10_train', *arguments, *RESIDUAL_STEPS)

@@ -5,14 +5,11 @@ import os
 import subprocess
 import sys
 import threading
-from types import SimpleNamespace
 
 import pytest
 
 from cifar10.system import directories
 from tests.helpers import messages, programs
-
-needs_locks = pytest.mark.skipif(directories.fcntl is None, reason='this system has no locks')
 
 
 @contextlib.contextmanager
@@ -59,7 +56,6 @@ def test_a_directory_that_must_exist(tmp_path, monkeypatch):
         directories.check_exists('a/b', 'make it')
 
 
-@needs_locks
 def test_one_holds_the_lock(tmp_path):
     path, before = str(tmp_path), len(os.listdir('/dev/fd'))
     with pytest.raises(ZeroDivisionError), directories.lock(path, 'in use'):
@@ -80,7 +76,6 @@ with directories.lock(sys.argv[1], progress=print):
 """
 
 
-@needs_locks
 def test_the_lock_ends_with_its_process(tmp_path):
     path = str(tmp_path)
     with _process(HOLD, path) as holder:
@@ -95,7 +90,6 @@ def test_the_lock_ends_with_its_process(tmp_path):
     assert os.listdir(path) == [directories.LOCK_FILE] and directories.is_empty(path)
 
 
-@needs_locks
 def test_without_a_message_it_waits(tmp_path):
     held = contextlib.ExitStack()
     held.enter_context(directories.lock(str(tmp_path)))
@@ -109,11 +103,8 @@ def _fail(handle, operation):
     raise OSError(95, 'Operation not supported')
 
 
-@pytest.mark.parametrize(
-    'fcntl', [None, SimpleNamespace(flock=_fail, LOCK_SH=1, LOCK_EX=2, LOCK_NB=4)]
-)
-def test_a_system_or_a_file_system_without_locks(tmp_path, monkeypatch, fcntl):
-    monkeypatch.setattr(directories, 'fcntl', fcntl)
+def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    monkeypatch.setattr(directories.fcntl, 'flock', _fail)
     with directories.lock(str(tmp_path), 'in use'), directories.lock(str(tmp_path), 'in use'):
         assert not directories.is_locked(str(tmp_path))
 
