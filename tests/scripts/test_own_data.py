@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from cifar10.data import conversion, dataset
-from tests.helpers import data_sets, faults, messages, pictures, programs
+from tests.helpers import data_sets, faults, listing, messages, pictures, programs
 
 
 def test_convert_holdout_info(tmp_path):
@@ -89,7 +89,7 @@ def test_an_interrupted_conversion(tmp_path):
     process.send_signal(signal.SIGINT)
     status, _, stderr = faults.end(process)
     assert status == 130 and stderr == 'cifar10_dataset.py: interrupted (SIGINT)\n'
-    assert os.listdir(str(tmp_path)) == ['photos']
+    assert listing.names(tmp_path) == ['photos']
 
 
 @pytest.mark.slow
