@@ -42,7 +42,7 @@ class StopRequest:
         _requests.append(self)
         is_main = threading.current_thread() is threading.main_thread()
         handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS if is_main}
-        self._is_script = handlers.get(signal.SIGINT) in (signal.SIG_DFL, signal.SIG_IGN)
+        self._is_script = handlers.get(signal.SIGINT) == signal.SIG_DFL  # see program.start
         self._handlers = {n: found for n, found in handlers.items() if found != signal.SIG_IGN}
         for number in self._handlers:
             signal.signal(number, self._handle)
@@ -56,7 +56,7 @@ class StopRequest:
         return self
 
     def _handle(self, number, frame):
-        if self.received_signal is None or self._is_script:
+        if self._is_script or not self._is_second(number):
             self.receive(number)
         else:
             signal.signal(number, self._handlers[number])
@@ -75,13 +75,14 @@ class StopRequest:
         """Read the signal numbers that Python's C code writes to a socket, until it is closed."""
         with reader:
             for (number,) in iter(lambda: reader.recv(1), b''):
-                now = time.monotonic()
-                first, time_of_first = self._first or (number, now)
-                self._first = first, time_of_first
-                if number in self._handlers and (
-                    now - time_of_first >= _REPEAT_SECS or first not in (number, signal.SIGPIPE)
-                ):
+                if number in self._handlers and self._is_second(number):
                     _exit(number)
+
+    def _is_second(self, number):
+        """Count a signal; return True if it is the second one."""
+        now = time.monotonic()
+        first, time_of_first = self._first = self._first or (number, now)
+        return now - time_of_first >= _REPEAT_SECS or first not in (number, signal.SIGPIPE)
 
     def __exit__(self, *unused_error):
         _requests.remove(self)
