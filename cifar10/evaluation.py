@@ -175,10 +175,12 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=300, timeout_secs=Non
         found = checkpoint.find(checkpoint_dir)
         last_step = run_record.read(checkpoint_dir).last_step
         now = time.monotonic()
-        if found and found[0].step and found[0] != newest:
-            newest, changed_time = found[0], now
+        # Not the highest step: that one may be damaged, and the trainer saves lower ones again.
+        latest = max(found, key=lambda saved: saved.time, default=newest)
+        if latest.step and latest != newest:
+            newest, changed_time = latest, now
         is_over = timeout_secs is not None and now - changed_time >= timeout_secs
-        has_ended = newest.step >= last_step
+        has_ended = bool(found) and found[0].step >= last_step
         if newest != evaluated and (has_ended or is_over or now >= due_time):
             evaluated, due_time = newest, now + min_interval_secs
             ckpt = checkpoint.read_latest(checkpoint_dir)

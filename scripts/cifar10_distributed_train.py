@@ -142,7 +142,8 @@ def evaluate():
 
 def saved_step():
     """Return the step at which the workers start."""
-    return 0 if FLAGS.fresh else checkpoint.newest_step(FLAGS.train_dir)
+    saved = None if FLAGS.fresh else checkpoint.read_latest(FLAGS.train_dir)
+    return saved.step if saved else 0
 
 
 def serve(cluster, task):

@@ -86,6 +86,16 @@ def test_a_damaged_one(tmp_path, clock, capsys):
     assert [note.endswith(f'. Using {first}') for ckpt in found for note in ckpt.notes] == [True]
 
 
+def test_the_steps_after_a_damaged_one_are_saved_again(tmp_path, clock):
+    """The resumed trainer has gone back; the damaged file has the highest step."""
+    _save_number(tmp_path, 10)
+    os.truncate(_save_number(tmp_path, 20) + '.index', 5)
+    for step in (10, 20):
+        os.utime(str(tmp_path / f'model.ckpt-{step}.index'), (step - 30, step - 30))
+    _saves(tmp_path, clock, {9: 12, 19: 15})
+    assert _found(tmp_path, clock, 1, 30) == [(10, 0), (12, 10), (15, 20)]
+
+
 def test_a_run_that_is_moved_aside_and_begun_again(tmp_path, clock):
     run = tmp_path / 'run'
     run.mkdir()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import os
 from typing import Optional
 
 from absl import flags
@@ -161,6 +162,8 @@ def define_variable_strategy(default=None):
 
 def check():
     """Raise UserError if flags of `define` contradict each other or have no effect."""
+    if os.path.realpath(FLAGS.train_dir) == os.path.realpath(data_flags.data_dir(FLAGS.dataset)):
+        raise UserError('--train_dir is also --data_dir, and --fresh would move it: give another')
     hparams_from_flags(CLASSIC if FLAGS.fresh else run_record.read(FLAGS.train_dir).hparams)
     if not FLAGS.deterministic:
         return

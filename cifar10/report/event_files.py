@@ -39,13 +39,7 @@ _CHARTS = [  # title, regular expressions for the tags
     ('Fill of the queues', ['shuffle_queue/fill', 'prefetch_queue/fill']),
 ]
 # The tab HParams shows these columns by default.
-_DISPLAYED_HPARAMS = [
-    'network',
-    'recipe',
-    'optimizer',
-    'initial_learning_rate',
-    'batch_size',
-]
+_DISPLAYED_HPARAMS = ['network', 'recipe', 'optimizer', 'initial_learning_rate', 'batch_size']
 _COLUMNS = sorted(
     ['network', *HPARAMS, 'batches_per_step', 'num_examples'],
     key=lambda name: name not in _DISPLAYED_HPARAMS,

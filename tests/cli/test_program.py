@@ -54,6 +54,7 @@ MISTAKES = [
         1,
         '.*-binary does not exist: .*',
     ),
+    ('cifar10_train --data_dir={tmp}/link --train_dir={tmp}/damaged', 1, '.* also --data_dir, .*'),
     ('cifar10_train --data_dir={tmp}/no/data', 1, '{tmp}/no does not exist: make it, or give .*'),
 ]
 
