@@ -6,7 +6,6 @@ import time
 import tensorflow.compat.v1 as tf
 
 from cifar10 import evaluation
-from cifar10.data import verification
 from cifar10.hooks import STEP, should_trigger
 from cifar10.report import event_files
 from cifar10.runs import checkpoint
@@ -36,13 +35,7 @@ class EvalHook(tf.train.SessionRunHook):
         self._every_n_steps = every_n_steps
 
     def begin(self):
-        """Verify the test files before training; collect the variables.
-
-        Raises:
-          UserError: a test file is missing or malformed.
-        """
-        if self._every_n_steps != 0:
-            verification.verify(self._split)
+        """Collect the variables."""
         self._variables = {variable.op.name: variable for variable in tf.global_variables()}
 
     def after_create_session(self, session, coord):

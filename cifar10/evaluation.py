@@ -40,7 +40,8 @@ class Evaluator:
         Raises:
           UserError: a file is missing or malformed, or there are fewer examples than num_examples.
         """
-        num_present = verification.verify(split)
+        split = verification.verify_split(split)
+        num_present = split.num_examples
         self._split, self._device, self._network_name = split, device, network_name
         self._num_examples = num_examples or num_present
         if self._num_examples > num_present:
@@ -86,10 +87,9 @@ class Evaluator:
           A Result.
 
         Raises:
-          UserError: the checkpoint has other classes, does not fit the network or is not finite,
-            the record is damaged, or a data file is missing or malformed.
+          UserError: the checkpoint has other classes, or does not fit the network,
+            or the record is damaged.
         """
-        verification.verify(self._split)  # a file may have changed since the last evaluation
         train_dir = os.path.dirname(ckpt.path)
         run_record.check_classes(train_dir, self._split.class_names)
         chosen = network.of_run(train_dir, self._network_name, self._split.num_classes)

@@ -171,11 +171,6 @@ class LoggingHook(tf.train.SessionRunHook):
         """Make the hook of a RunLength."""
         self._run_length, self._log_frequency = run_length, log_frequency
 
-    def begin(self):
-        """Print the size of the network."""
-        sizes = [variable.shape.num_elements() for variable in tf.trainable_variables()]
-        print(f'Network: {sum(sizes)} parameters')
-
     def after_create_session(self, session, coord):
         """Start the timer."""
         self._step = int(session.run(tf.train.get_global_step()))

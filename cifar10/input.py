@@ -91,8 +91,8 @@ def distorted_inputs(data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, settings=
     Raises:
       cifar10.errors.UserError: a file is missing or malformed, or has fewer examples than shards.
     """
-    split = dataset.read(data_dir).train
-    num_examples = verification.verify(split) // settings.shard.num_shards
+    split = verification.verify_split(dataset.read(data_dir).train)
+    num_examples = split.num_examples // settings.shard.num_shards
     with tf.device('/cpu:0'), tf.name_scope('distorted_inputs'):
         labels, images = shuffled_records(split, num_examples, batch_size, settings)
         sampled = distortions.sample(batch_size, settings.hparams)
@@ -225,8 +225,7 @@ def inputs(eval_data, data_dir=dataset.DATA_DIR, batch_size=BATCH_SIZE, num_epoc
       cifar10.errors.UserError: a file is missing or malformed.
     """
     found = dataset.read(data_dir)
-    split = found.test if eval_data else found.train
-    verification.verify(split)
+    split = verification.verify_split(found.test if eval_data else found.train)
     labels, images = undistorted_records(split, batch_size, num_epochs)
     with tf.device('/cpu:0'), tf.name_scope('crop'):
         return distortions.crop(images), labels

@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10.hooks import LOSS, STEP, sec_per_step
 from cifar10.report import event_files
-from cifar10.system import files, private_api
+from cifar10.system import files
 
 
 class SummaryHook(tf.train.SessionRunHook):
@@ -137,11 +137,13 @@ class ProfilerHook(tf.train.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         """Write the trace."""
+        from tensorflow.python.client import timeline
+
         self._global_step, metadata = run_values.results, run_values.run_metadata
         if self._is_tracing:
             self._is_pending = False
             path = os.path.join(self._run.directory, f'trace-{self._global_step}.json')
-            trace = private_api.Timeline(metadata.step_stats).generate_chrome_trace_format()
+            trace = timeline.Timeline(metadata.step_stats).generate_chrome_trace_format()
             files.atomic_write(path, trace, 'make room there')
             print(
                 f'Traced step {self._global_step}: open {path} with https://ui.perfetto.dev or chrome://tracing'

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import tensorflow.compat.v1 as tf
 
 from cifar10 import __version__, cpu_kernels, networks
-from cifar10.config import CLASSIC, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, RunLength, RunSettings
+from cifar10.config import CLASSIC, RunLength, RunSettings
 from cifar10.data import verification
 from cifar10.data.dataset import Dataset
 from cifar10.input import InputSettings, Shard
@@ -22,7 +22,7 @@ _SEEDS_PER_WORKER = 2**22  # TensorFlow has 2^31 - 1 different seeds.
 class Job(NamedTuple):
     """Training that a user asks for, and the resources of this machine for it."""
 
-    dataset: Dataset
+    dataset: Dataset  # verified
     network: Network
     settings: RunSettings
     resources: machine.Resources
@@ -38,9 +38,8 @@ class Job(NamedTuple):
 
     @property
     def num_examples(self):
-        """The number of training examples; that of CIFAR-10 if a file is missing."""
-        counts = [file.num_examples for file in self.dataset.train.files]
-        return NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN if None in counts else sum(counts)
+        """The number of training examples."""
+        return self.dataset.train.num_examples
 
     @property
     def input_settings(self):
@@ -88,7 +87,7 @@ def create_job(
     network_name=networks.DEFAULT,
     **cluster_fields,
 ):
-    """Return a Job.
+    """Verify a data set; return a Job.
 
     Args:
       dataset: a Dataset.
@@ -98,7 +97,11 @@ def create_job(
       variable_strategy: one of config.VARIABLE_STRATEGIES.
       network_name: see networks.load.
       cluster_fields: fields of the Job that depend on the cluster.
+
+    Raises:
+      UserError: a file of the data set is missing or invalid, or there is no such network.
     """
+    dataset = verification.verify(dataset)
     threads = Threads(settings.intra_op_threads, settings.inter_op_threads)
     if settings.deterministic:  # The order of sums varies if threads share an operation.
         threads = threads._replace(intra_op=1, prefetch=1)
@@ -119,16 +122,13 @@ def record(job, dataset_name=None, mode=None):
       job: a Job.
       dataset_name: 'cifar10', 'cifar100' or 'synthetic'; None if unknown.
       mode: the mode of a cluster, or None.
-
-    Raises:
-      UserError: a training file is missing.
     """
     return RunRecord(
         hparams=job.hparams,
         batches_per_step=job.run_length.batches_per_step,
         num_examples=job.num_examples,
         class_names=job.dataset.class_names,
-        data_checksum=verification.total_checksum(job.dataset.train),
+        data_checksum=job.dataset.train.checksum,
         dataset=dataset_name,
         last_step=job.run_length.last_step,
         seed=job.settings.seed,

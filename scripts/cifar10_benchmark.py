@@ -31,14 +31,14 @@ def define_flags():
     training_flags.define_hparam('batch_size')
     training_flags.define_hparam('compute_dtype')
     training_flags.define_num_gpus()
-    training_flags.define_threads()
+    training_flags.define_settings(['intra_op_threads', 'inter_op_threads'])
     flags.DEFINE_boolean('baseline', False, 'input, step: also measure the reference, alternately.')
     flags.DEFINE_integer('rounds', 5, 'Number of measurements.', 1, 1000)
     flags.DEFINE_integer(
         'warmup_steps', 0, 'Steps of the warm-up; 0: depends on the subcommand.', 0, 10**6
     )
     flags.DEFINE_integer('steps', 0, 'Measured steps; 0: depends on the subcommand.', 0, 10**6)
-    data_flags.define_output_file('json_file', 'JSON file for the metrics of every round.')
+    data_flags.define_path('json_file', None, 'JSON file for the metrics of every round.')
 
 
 SUBCOMMANDS = 'input', 'step', 'train'
@@ -62,7 +62,7 @@ FLAGS = flags.FLAGS
 def job_from_flags(subcommand):
     """Prepare the data set if the subcommand needs it; return the Job."""
     # For a batch in memory, a step needs only the number of classes.
-    data = dataset.read('')
+    data = dataset.WITHOUT_FILES
     if subcommand in ('input', 'train') or FLAGS['dataset'].present or FLAGS['data_dir'].present:
         data = data_flags.dataset_from_flags()
     return create_job(

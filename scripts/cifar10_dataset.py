@@ -90,8 +90,8 @@ def convert(source, out):
 def hold_out(source, out):
     """Divide the training images of a data set into training and test images."""
     directories.check_exists(source, 'give the --data_dir of a data set')
+    data_flags.use_copy(source)
     with signals.StopRequest(raises=True):
-        preparation.use_copy(source, None, data_flags.show)
         dataset_writer.hold_out(
             dataset.read(source), out, FLAGS.num_examples, FLAGS.seed, data_flags.show
         )
@@ -100,9 +100,8 @@ def hold_out(source, out):
 
 def info():
     """Verify a data set and its checksums, if any; print its classes and duplicates."""
-    found = data_flags.existing_dataset()
+    found = verification.verify(data_flags.existing_dataset())
     for split in found.splits:
-        verification.verify(split)
         verification.verify_checksums(split)
     print(dataset_info.describe(found))
     print_counts(found)
@@ -110,8 +109,9 @@ def info():
 
 def print_counts(found):
     """Print the number of examples and the classes of a Dataset."""
+    found = verification.verify(found)
     print(
-        f'{verification.verify(found.train)} training and {verification.verify(found.test)} test examples of '
+        f'{found.train.num_examples} training and {found.test.num_examples} test examples of '
         f'{dataset.format_class_names(found.class_names)} in {found.directory}'
     )
 
@@ -134,9 +134,6 @@ def define_flags():
         'convert: fraction of each class for the test images. Default: the images in the folder test, else 0.1.',
         lower_bound=0.001,
         upper_bound=0.999,
-    )
-    flags.register_validator(
-        'test_fraction', lambda value: value is None or value == value, 'is not a number'
     )
     flags.DEFINE_integer('seed', 0, 'convert, holdout: seed of the selection of test images.', 0)
     flags.DEFINE_integer('num_examples', 5000, 'holdout: number of test images.', 1)

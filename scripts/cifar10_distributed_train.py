@@ -132,7 +132,7 @@ def evaluate():
     print(f'Waiting for a new checkpoint in {FLAGS.train_dir}')
     while checkpoint.find(FLAGS.train_dir) == first and time.monotonic() < deadline:
         time.sleep(server.POLL_SECS)
-    data_flags.check_dataset_of_run(FLAGS.train_dir, 'another --train_dir')
+    data_flags.check_classes_of_run(FLAGS.train_dir)
     network_name = FLAGS.network if FLAGS['network'].present else None
     test = data_flags.dataset_from_flags().test
     evaluator = evaluation.Evaluator(test, network_name=network_name)

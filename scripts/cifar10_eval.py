@@ -30,10 +30,11 @@ FLAGS = flags.FLAGS
 def define_flags():
     """Define the flags."""
     data_flags.define()
-    data_flags.define_directory(
+    data_flags.define_path(
         'eval_dir',
         '/tmp/cifar10_eval',
         'Directory of the summaries, a different one for each run and each --eval_data.',
+        directories.check_no_file,
     )
     flags.DEFINE_enum(
         'eval_data',
@@ -48,11 +49,14 @@ def define_flags():
         1,
         256,
     )
-    data_flags.define_output_file(
-        'predictions_file', 'CSV file for the class probabilities of each example.'
+    data_flags.define_path(
+        'predictions_file', None, 'CSV file for the class probabilities of each example.'
     )
-    data_flags.define_directory(
-        'figures_dir', None, 'Directory for the figures, as PNG and SVG; needs matplotlib.'
+    data_flags.define_path(
+        'figures_dir',
+        None,
+        'Directory for the figures, as PNG and SVG; needs matplotlib.',
+        directories.check_no_file,
     )
     flags.DEFINE_integer(
         'num_examples', None, 'Evaluate only the first N examples. Default: all.', 1
@@ -78,12 +82,9 @@ def define_flags():
 
 def check_flags():
     """Raise UserError if flags contradict each other."""
-    if not FLAGS['data_dir'].using_default_value:
-        data_flags.check_data_dir_exists()
     if FLAGS.run_once or FLAGS.checkpoint != 'latest':
         data_flags.check_checkpoint_exists()
-    run_dir = data_flags.directory_of_checkpoint()
-    data_flags.check_dataset_of_run(run_dir, 'the checkpoint of another run')
+    data_flags.check_classes_of_run(data_flags.directory_of_checkpoint())
     if FLAGS.figures_dir and not figures.is_available():
         raise UserError('--figures_dir needs matplotlib: pip install matplotlib')
 

@@ -14,18 +14,19 @@ if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is ins
     sys.path.insert(0, CHECKOUT)
 
 from cifar10.cli import data_flags, program
-from cifar10.system import files
+from cifar10.system import directories, files
 
 
 def define_flags():
     """Define the flags."""
     data_flags.define_checkpoint()
-    data_flags.define_directory(
+    data_flags.define_path(
         'export_dir',
         '/tmp/cifar10_export',
         'Directory of the SavedModel; each export adds a version.',
+        directories.check_no_file,
     )
-    data_flags.define_output_file('tflite_file', 'Also write this TensorFlow Lite file.')
+    data_flags.define_path('tflite_file', None, 'Also write this TensorFlow Lite file.')
 
 
 def check_flags():

@@ -31,8 +31,11 @@ FLAGS = flags.FLAGS
 def define_flags():
     """Define the flags."""
     data_flags.define_checkpoint()
-    data_flags.define_directory(
-        'saved_model_dir', None, 'SavedModel of cifar10_export.py, instead of a checkpoint.'
+    data_flags.define_path(
+        'saved_model_dir',
+        None,
+        'SavedModel of cifar10_export.py, instead of a checkpoint.',
+        directories.check_no_file,
     )
     flags.DEFINE_integer(
         'top_k',
@@ -80,7 +83,7 @@ def predictor(num_images):
 def main(*names):
     """Print the predictions; return 1 if a file is unusable."""
     failures = []
-    paths = prediction.find_files(names, FLAGS.recursive, failures)
+    paths = prediction.find_files(names, FLAGS.recursive)
     predict, class_names = predictor(len(paths))
     data_flags.check_top_k(len(class_names))
     count = FLAGS.top_k or min(5, len(class_names))

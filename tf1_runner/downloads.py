@@ -169,8 +169,7 @@ def _pack(archive, path, progress):
     if archive.directory not in [each.directory for each in catalog.PUBLISHED.values()]:
         return False
     try:
-        for split in dataset.read(binary_files).splits:
-            verification.verify(split)
+        verification.verify(dataset.read(binary_files))
     except UserError:
         return False
     progress(f'Packing {binary_files} into {path}')

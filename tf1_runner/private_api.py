@@ -1,6 +1,27 @@
 """Private names of TensorFlow that the runner uses or gives to programs."""
 
-from cifar10.system.private_api import load
+import tensorflow.compat.v1 as tf
+
+from cifar10.errors import UserError
+
+
+def load(path):
+    """Return a module, or a name in a module, by its path below tensorflow.python.
+
+    Raises:
+      UserError: this version of TensorFlow does not have it.
+    """
+    module, _, name = f'tensorflow.python.{path}'.rpartition('.')
+    try:
+        # What `from module import name` imports: version 1.15 has two modules pywrap_tensorflow.
+        return getattr(__import__(module, fromlist=[name]), name)
+    except (ImportError, AttributeError):
+        raise UserError(
+            f'TensorFlow {tf.__version__} lacks {module}.{name}: '
+            'install the newest tested version, '
+            "pip install 'tensorflow==2.21.*' (with Python 3.10 to 3.13)"
+        )
+
 
 InputSpec = load('layers.base.InputSpec')
 array_ops = load('ops.array_ops')

@@ -32,8 +32,8 @@ def distorted_inputs(data_dir, batch_size):
     Returns:
       float32 [batch_size, 24, 24, 3], and int32 [batch_size].
     """
-    split = dataset.read(data_dir).train
-    minimum = int(0.4 * min(verification.verify(split), NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN))
+    split = verification.verify_split(dataset.read(data_dir).train)
+    minimum = int(0.4 * min(split.num_examples, NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN))
     record = input_lib.read_cifar10(tf.train.string_input_producer(split.paths), split.label_bytes)
     row, column = (tf.random_uniform([], maxval=9, dtype=tf.int32) for _ in range(2))
     image = distort(

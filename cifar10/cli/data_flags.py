@@ -5,10 +5,10 @@ import os
 from absl import flags
 
 from cifar10 import networks
-from cifar10.data import catalog, dataset
+from cifar10.data import catalog, dataset, preparation, synthetic
 from cifar10.errors import UserError, show
 from cifar10.runs import run_record
-from cifar10.system import directories, files, signals
+from cifar10.system import directories, signals
 
 FLAGS = flags.FLAGS
 _DEFAULT_DATA_DIRS = {
@@ -18,57 +18,50 @@ _DEFAULT_DATA_DIRS = {
 
 
 class PathParser(flags.ArgumentParser):
-    """Parser of a path, which may begin with ~: a shell does not expand it after --NAME=."""
+    """Parser of a local path, which may begin with ~: a shell does not expand it after --NAME=."""
 
     def parse(self, argument):
         """Return the path with the home directory instead of ~."""
-        return os.path.expanduser(super().parse(argument))
+        if not argument:
+            raise ValueError('the name is missing')
+        if '://' in argument:
+            raise ValueError('it is not a local path')
+        return os.path.expanduser(argument)
 
 
-def _define_path(name, default, description, check):
-    """Define the flag of a path; see `validate`."""
-    flags.DEFINE(PathParser(), name, default, description, serializer=flags.ArgumentSerializer())
-    validate(name, check)
+class _DataDirParser(PathParser):
+    """Parser of --data_dir: an archive of a published data set stands for the data set."""
+
+    def parse(self, argument):
+        """Return the directory of the data set, which is made beside the archive."""
+        parent, name = os.path.split(super().parse(argument))
+        for published in catalog.PUBLISHED.values():
+            if name in [archive.name for archive in published.archives]:
+                name = published.directory
+        return os.path.join(parent, name)
 
 
-def validate(name, check):
-    """Register a check of a flag's value; reject an empty name, accept None.
+def define_path(name, default, description, check=None, parser=PathParser):
+    """Define the flag of a local path.
 
     Args:
       name: name of the flag.
-      check: a function of the value that raises UserError.
+      default: its default.
+      description: its help.
+      check: a function of the path that raises UserError, or None.
+      parser: the class of the parser.
     """
 
-    def is_valid(value):
-        if value == '':
-            raise flags.ValidationError('the name is missing')
+    def is_valid(path):
         try:
-            if value is not None:
-                check(value)
-        except (UserError, OSError) as error:
-            # OSError: such as a removed working directory
+            if check and path is not None:
+                check(path)
+        except UserError as error:
             raise flags.ValidationError(str(error))
         return True
 
+    flags.DEFINE(parser(), name, default, description, serializer=flags.ArgumentSerializer())
     flags.register_validator(name, is_valid)
-
-
-def define_directory(name, default, description, check=directories.check_no_file):
-    """Define the flag of a local directory; `check` raises UserError for an unusable one."""
-    _define_path(name, default, description, files.check_name)
-    validate(name, check)
-
-
-def define_output_file(name, description):
-    """Define the flag of an output file."""
-
-    def check(path):
-        files.check_name(path)
-        # /dev/stdout and /dev/null must not be replaced.
-        if os.path.islink(path) or os.path.exists(path) and not os.path.isfile(path):
-            raise UserError(f'{path} is not a regular file: name a file')
-
-    _define_path(name, None, description, check)
 
 
 def define(default_dataset='cifar10'):
@@ -85,10 +78,14 @@ def define(default_dataset='cifar10'):
         for name, path in _DEFAULT_DATA_DIRS.items()
         if path != dataset.DATA_DIR
     ]
-    define_directory(
+    define_path(
         'data_dir',
         dataset.DATA_DIR,
         f'Directory of a data set, or the parent of {dataset.CIFAR10_DIRECTORY}. Default {", ".join(others)}.',
+        lambda path: directories.check_no_file(
+            path, 'give the directory of a data set, as `cifar10_dataset.py convert` makes it'
+        ),
+        _DataDirParser,
     )
 
 
@@ -98,41 +95,14 @@ def data_dir(dataset_name):
     return _DEFAULT_DATA_DIRS[dataset_name] if is_default else FLAGS.data_dir
 
 
-def check_data_dir_exists():
-    """Raise UserError unless --data_dir is a directory."""
-    directories.check_exists(
-        data_dir(FLAGS.dataset),
-        'make a data set with `cifar10_dataset.py download` or `cifar10_dataset.py '
-        'synthetic`, or give another --data_dir',
-    )
-
-
-def check_dataset_of_run(directory, alternative):
-    """Compare the default --data_dir of --dataset with the record of a run, before a download.
-
-    Args:
-      directory: the directory of the run.
-      alternative: the end of the remedy.
+def check_classes_of_run(directory):
+    """Check, before a download of CIFAR-10, that a run was trained on its classes.
 
     Raises:
-      UserError: the run was trained on other data, or its record is damaged.
+      UserError: it was trained on others, or its record is damaged.
     """
-    record = run_record.read(directory)
-    names = record.class_names
-    is_default = FLAGS['data_dir'].using_default_value
-    if not names or not is_default or names == dataset.read(data_dir(FLAGS.dataset)).class_names:
-        return
-    # 'cifar10', the default, is also recorded for a run on own data with --data_dir.
-    remedy = f'give --dataset={record.dataset} (and --data_dir, if it had one)'
-    is_other = record.dataset not in (None, 'cifar10', FLAGS.dataset)
-    if not is_other:
-        remedy, published = 'give --data_dir of its data', catalog.PUBLISHED.get(FLAGS.dataset)
-        is_other = published and len(names) != published.num_classes
-    if is_other or FLAGS.dataset == 'cifar10' and names != dataset.CLASS_NAMES:
-        raise UserError(
-            f'The run in {directory} was trained on other data ({dataset.format_class_names(names)}): '
-            f'{remedy}, or {alternative}'
-        )
+    if FLAGS.dataset == 'cifar10' and not dataset.is_present(data_dir('cifar10')):
+        run_record.check_classes(directory, dataset.CLASS_NAMES)
 
 
 def dataset_from_flags():
@@ -142,19 +112,15 @@ def dataset_from_flags():
       UserError: the parent of --data_dir does not exist; see also `prepared_dataset`.
     """
     path = data_dir(FLAGS.dataset)
-    absolute = os.path.abspath(path)
-    directories.check_exists(os.path.dirname(absolute), 'make it, or give another --data_dir')
-    if not os.path.exists(path):
-        # Show a mistyped name.
-        show(f'Creating the directory {absolute} for the data set')
-    if FLAGS['dataset'].present or not dataset.is_present(path) and not _use_copy(path):
-        return prepared_dataset(FLAGS.dataset)
-    return dataset.read(path)
+    parent = os.path.dirname(os.path.abspath(path))
+    directories.check_exists(parent, 'make it, or give another --data_dir')
+    if not FLAGS['dataset'].present and use_copy(path):
+        return dataset.read(path)
+    return prepared_dataset(FLAGS.dataset)
 
 
-def _use_copy(path, published=None):
-    from cifar10.data import preparation  # not needed if the files exist
-
+def use_copy(path, published=None):
+    """Call preparation.use_copy; a signal removes unfinished files."""
     with signals.StopRequest(raises=True):
         return preparation.use_copy(path, published, show)
 
@@ -168,12 +134,8 @@ def prepared_dataset(dataset_name):
     path, published = data_dir(dataset_name), catalog.PUBLISHED.get(dataset_name)
     with signals.StopRequest(raises=True):
         if published:
-            from cifar10.data import preparation  # seldom needed
-
             preparation.prepare(published, path, show, alternative='--dataset=synthetic')
         else:
-            from cifar10.data import synthetic
-
             synthetic.maybe_write(path, progress=show)
     return dataset.read(dataset.files_dir(path, published))
 
@@ -182,24 +144,22 @@ def existing_dataset():
     """Return the Dataset in --data_dir, which may be made from a copy there.
 
     Raises:
-      UserError: the directory does not exist, or lacks the published data set of --dataset.
+      UserError: the directory does not exist, or its copy is damaged.
     """
     path = data_dir(FLAGS.dataset)
-    check_data_dir_exists()
+    directories.check_exists(
+        path,
+        'make a data set with `cifar10_dataset.py download` or `cifar10_dataset.py '
+        'synthetic`, or give another --data_dir',
+    )
     published = catalog.PUBLISHED.get(FLAGS.dataset) if FLAGS['dataset'].present else None
-    _use_copy(path, published)
-    directory = dataset.files_dir(path, published)
-    if published:
-        directories.check_exists(
-            directory,
-            f'download it with `cifar10_dataset.py download --dataset={FLAGS.dataset}`, or leave out --dataset',
-        )
-    return dataset.read(directory)
+    use_copy(path, published)
+    return dataset.read(dataset.files_dir(path, published))
 
 
 def define_network(default):
     """Define --network; the default of the trainers is `networks.DEFAULT`, else None."""
-    _define_path(
+    define_path(
         'network',
         default,
         f'Network: {", ".join(networks.names())}, or the path of a .py file with a function inference.'
@@ -211,18 +171,25 @@ def define_network(default):
 def define_checkpoint():
     """Define --checkpoint_dir, --checkpoint and --network."""
     define_network(None)
-    define_directory(
-        'checkpoint_dir',
-        '/tmp/cifar10_train',
-        'Directory of the checkpoints.',
-        directories.check_checkpoint_dir,
+    define_checkpoint_dir(
+        'checkpoint_dir', 'Directory of the checkpoints.', '--checkpoint takes a checkpoint'
     )
-    define_directory(
+    define_path(
         'checkpoint',
         'latest',
         'Checkpoint: latest, or a path.',
         directories.check_no_wildcards,
     )
+
+
+def define_checkpoint_dir(name, description, other_flag):
+    """Define the flag of the directory of a run; `other_flag` says which flag takes a file."""
+
+    def check(path):
+        directories.check_no_file(path, f'give another one; {other_flag}')
+        directories.check_no_wildcards(path)
+
+    define_path(name, '/tmp/cifar10_train', description, check)
 
 
 def chosen_checkpoint():

@@ -96,7 +96,7 @@ def start(name, define_flags, check=None, arguments=None, hint='', needs_tensorf
             check()
         if needs_tensorflow:
             startup.import_tensorflow()
-    except errors.UserError as error:
+    except (errors.UserError, OSError) as error:  # OSError: no usable temporary directory
         _fail(1, f'error: {error}')
     return words
 
@@ -132,8 +132,6 @@ def _parse(argv, arguments, hint):
     argv = ['--help' if word == '-h' else word for word in argv[:end]] + argv[end:]
     try:
         words = FLAGS(argv)[1:]
-        if FLAGS['log_dir'].present:  # a flag of absl without effect
-            raise flags.UnrecognizedFlagError('log_dir')
     except (flags.Error, ValueError) as error:  # ValueError: from flags of absl
         message = ' '.join(str(error).split())
         message += hint * isinstance(error, flags.UnrecognizedFlagError)

@@ -19,7 +19,6 @@ FLAGS = flags.FLAGS
 MAX_DEVICES = 64
 _HPARAMS = {name: field for name, field in HPARAMS.items() if field.metadata['help']}
 _SETTINGS = {field.name: field for field in dataclasses.fields(RunSettings) if field.metadata}
-_THREADS = ['intra_op_threads', 'inter_op_threads']
 
 
 def define_one_tower():
@@ -39,15 +38,13 @@ def define():
     """Define the flags that all trainers have."""
     data_flags.define()
     data_flags.define_network(networks.DEFAULT)
-    data_flags.define_directory(
+    data_flags.define_checkpoint_dir(
         'train_dir',
-        '/tmp/cifar10_train',
         'Directory of checkpoints and summaries; an existing run is resumed.',
-        directories.check_checkpoint_dir,
+        '--init_checkpoint takes a checkpoint',
     )
     define_hparams()
-    define_threads()
-    data_flags.define_directory(
+    data_flags.define_path(
         'init_checkpoint',
         None,
         'Start a new run from the weights in this checkpoint, or in the newest one of this directory: all '
@@ -57,15 +54,13 @@ def define():
     flags.DEFINE_boolean(
         'fresh', False, 'Move an existing run to TRAIN_DIR.DATE-TIME and start a new one.'
     )
-    for name in _SETTINGS:
-        if name not in FLAGS:
-            _define_setting(name)
+    define_settings(_SETTINGS)
 
 
-def define_threads():
-    """Define --intra_op_threads and --inter_op_threads."""
-    for name in _THREADS:
-        _define_setting(name)
+def define_settings(names):
+    """Define the flags of fields of RunSettings."""
+    for name in names:
+        _define(_SETTINGS[name], _SETTINGS[name].default, '')
 
 
 def define_hparams():
@@ -80,11 +75,6 @@ def define_hparams():
 def define_hparam(name):
     """Define the flag of a hyperparameter, for scripts without --recipe."""
     _define(HPARAMS[name], getattr(CLASSIC, name), '')
-
-
-def _define_setting(name):
-    field = _SETTINGS[name]
-    _define(field, field.default, '')
 
 
 def _define(field, default, appendix):

@@ -12,7 +12,7 @@ from absl import flags
 from cifar10 import multi_gpu, network, training
 from cifar10.cli import data_flags, program, training_flags
 from cifar10.config import CLASSIC, HPARAMS, RECIPES
-from cifar10.data import dataset, verification
+from cifar10.data import dataset
 from cifar10.errors import UserError
 from cifar10.runs import checkpoint, run, run_record
 from cifar10.system import machine
@@ -35,19 +35,15 @@ def job_from_flags(num_devices=1, variable_strategy=None, **cluster_fields):
     recorded = CLASSIC
     if not FLAGS.fresh and checkpoint.find(FLAGS.train_dir):
         recorded = run_record.read(FLAGS.train_dir).hparams
-        data_flags.check_dataset_of_run(
-            FLAGS.train_dir, 'another --train_dir, or --fresh to start a new run'
-        )
+        data_flags.check_classes_of_run(FLAGS.train_dir)
     hparams = training_flags.hparams_from_flags(recorded)
     devices = find_devices(num_devices)
     if FLAGS.deterministic and machine.is_gpu(devices[0]):
         raise UserError(
             '--deterministic works on CPUs only: hide the GPUs with CUDA_VISIBLE_DEVICES=-1'
         )
-    data = data_flags.dataset_from_flags()
-    verification.verify(data.train)
     return training.create_job(
-        data,
+        data_flags.dataset_from_flags(),
         hparams,
         devices,
         training_flags.settings_from_flags(),
@@ -123,35 +119,38 @@ def print_plan(job, first_step, cluster_line=None, weights_line=None):
       cluster_line: for a worker of a cluster, the line of `describe_cluster`.
       weights_line: with --init_checkpoint, the line about the initial weights.
     """
-    run_length, hparams, settings = job.run_length, job.hparams, job.settings
-    devices, threads = job.resources.devices, job.resources.threads
-    strategy, weights = job.resources.variable_strategy, ''
-    if not cluster_line:
-        weights = f'; weights on {job.resources.variable_device} (--variable_strategy={strategy})'
+    run_length, hparams, devices = job.run_length, job.hparams, job.resources.devices
     dtype = machine.compute_dtype(hparams.compute_dtype, machine.is_gpu(devices[0])).name
-    lines = [line for line in (cluster_line, weights_line) if line]
-    lines += [
-        program.versions(job.session_config),
+    graph = job.network.graph(is_training=True)
+    sizes = [v.shape.num_elements() for v in graph.get_collection('trainable_variables')]
+    weights = '' if cluster_line else f'; weights on {job.resources.variable_device}'
+    last_step, examples_per_step = run_length.last_step, run_length.examples_per_step
+    lines = [
+        f'{program.versions(job.session_config)}; devices {", ".join(devices)}{weights}',
         f'Data: {job.num_examples} examples of {dataset.format_class_names(job.dataset.class_names)} in {job.dataset.directory}',
-        f'Devices: {", ".join(devices)}{weights}',
-        f'Threads: intra-op {threads.intra_op}, inter-op {threads.inter_op}, input pipeline {threads.prefetch}',
-        f'Batch: {hparams.batch_size} examples per tower (sub-batches: {job.network.num_sub_batches}), '
-        f'{run_length.examples_per_step} examples per step, {run_length.batch_factor(hparams):g} times the batch of the recipe',
-        f'Epoch: {run_length.examples_per_epoch} examples, {run_length.examples_per_epoch / run_length.examples_per_step:.1f} steps',
+        f'Network: {sum(sizes)} parameters ({job.network.name}), products of the hidden layers in {dtype}',
+        f'Batch: {hparams.batch_size} examples per tower, {examples_per_step} examples per step; '
+        f'epoch: {job.num_examples / examples_per_step:.1f} steps',
         'Recipe: ' + _recipe(hparams),
-        f'Products of the hidden layers: {dtype} (--compute_dtype={hparams.compute_dtype})',
         f'Learning rate: {_learning_rate(run_length, hparams)} (--lr_scaling={hparams.lr_scaling})',
-        f'End: step {run_length.last_step}, epoch {run_length.epoch_at(run_length.last_step):.2f}',
+        f'End: step {last_step}, epoch {run_length.epoch_at(last_step):.2f}',
+        weights_line,
+        _seed(job.settings, first_step),
+        cluster_line,
     ]
-    if settings.seed is not None:
-        fixed = 'for initial values and distortions, not for the order of the examples'
-        if settings.deterministic:
-            fixed = 'deterministic on this machine'
-            if 0 < first_step < run_length.last_step:
-                fixed += f', the input of the first {first_step} steps is replayed'
-        lines.append(f'Seed: {settings.seed}, {fixed}')
+    lines = list(filter(None, lines))
     print('\n'.join(lines))
     return lines
+
+
+def _seed(settings, first_step):
+    """Return the line of the plan about the seed, or None."""
+    if settings.seed is None:
+        return None
+    if not settings.deterministic:
+        return f'Seed: {settings.seed}, for initial values and distortions, not for the order of the examples'
+    replayed = f', the input of the first {first_step} steps is replayed' if first_step else ''
+    return f'Seed: {settings.seed}, deterministic on this machine{replayed}'
 
 
 def _recipe(hparams):

@@ -6,11 +6,12 @@
 import os
 import pathlib
 import re
+import unicodedata
 
 import numpy as np
 
 from cifar10 import errors
-from cifar10.data import dataset, dataset_writer, decoding
+from cifar10.data import dataset, dataset_writer, decoding, image_search
 from cifar10.data.progress_lines import ProgressLines
 from cifar10.errors import UserError
 from cifar10.system import directories
@@ -81,7 +82,8 @@ def find_images(images_dir, test_fraction, seed):
     """Find the files of each class.
 
     Args:
-      images_dir: parent of class folders, or of `train` and `test`; hidden entries are ignored.
+      images_dir: parent of class folders, or of `train` and `test`. A class can have two folders,
+        whose names are equal in Unicode's form NFC. Hidden entries are left out.
       test_fraction: fraction of test images per class; at least one if the class has two images.
         None means the images in `test`, or TEST_FRACTION without that folder.
       seed: seed for selecting test images and for shuffling.
@@ -93,24 +95,22 @@ def find_images(images_dir, test_fraction, seed):
       UserError: the folders cannot be classes, a class folder is empty, or there is no test image.
     """
     rng = np.random.RandomState(seed)
-    top, test_dir, class_names = _find_splits(images_dir)
+    train_dir, test_dir, folders = _find_splits(images_dir)
     if test_dir and test_fraction is not None:
         raise UserError(
             f'--test_fraction has no effect, because {test_dir} holds the test images: leave it out'
         )
     test_fraction = dataset_writer.TEST_FRACTION if test_fraction is None else test_fraction
-    try:
-        dataset.check_class_names(class_names)
-    except ValueError as error:
-        raise UserError(
-            f'The folders of {top} cannot be classes ({error}): '
-            f'make one folder of images per class, at most {dataset.MAX_CLASSES}'
-        )
-    train, test = [], _test_images(test_dir, class_names) if test_dir else []
+    class_names = _class_names(train_dir, folders)
+    hidden, test_files = [], {}
+    if test_dir:
+        test_files = _list_test_files(test_dir, class_names, hidden)
+    train, test = [], []
     for label, name in enumerate(class_names):
-        paths = _list_files(os.path.join(top, name))
+        paths = _list_files(folders[name], hidden)
         if not paths:
-            raise UserError(f'{os.path.join(top, name)} has no files: add images, or remove it')
+            raise UserError(f'{folders[name][0]} has no files: add images, or remove it')
+        test += [(path, label) for path in test_files.get(name, [])]
         rng.shuffle(paths)
         num_test = min(len(paths) - 1, max(1, round(test_fraction * len(paths))))
         num_test = 0 if test_dir else num_test
@@ -121,17 +121,36 @@ def find_images(images_dir, test_fraction, seed):
             'There is no test image: '
             f'add images to {test_dir or images_dir + ", at least two per class"}'
         )
+    image_search.warn_of_hidden(hidden)
     rng.shuffle(train)
     rng.shuffle(test)
     return class_names, train, test
 
 
+def _class_names(train_dir, folders):
+    """Return the class names of the folders in `train_dir`.
+
+    Raises:
+      UserError: the folders cannot be classes.
+    """
+    try:
+        return dataset.check_class_names(folders)
+    except ValueError as error:
+        remedy = f'make one folder of images per class, at most {dataset.MAX_CLASSES}'
+        if re.search('[\ud800-\udfff]', ''.join(folders)):  # Python's form of undecodable bytes
+            remedy = (
+                'rename them in UTF-8, or unpack their ZIP file with the encoding of its names, for example '
+                '`python3.11 -m zipfile --metadata-encoding=gbk -e FILE.zip OUT`'
+            )
+        raise UserError(f'The folders of {train_dir} cannot be classes ({error}): {remedy}')
+
+
 def _find_splits(images_dir):
-    """Return the training directory, the test directory or None, and the class names."""
+    """Return the directory of the training images, that of the test images or None, the folders."""
     folders = _list_folders(images_dir)
     names = sorted(name.lower() for name in folders)
     if names in (['train'], ['test', 'train']):
-        paths = {name.lower(): os.path.join(images_dir, name) for name in folders}
+        paths = {name.lower(): path for name, (path,) in folders.items()}
         return paths['train'], paths.get('test'), _list_folders(paths['train'])
     # Classes may be called train or test_tube. Folders are splits if two names differ only in the
     # split (cars_train, cars_test), or if all names contain splits that differ.
@@ -148,41 +167,34 @@ def _find_splits(images_dir):
     return images_dir, None, folders
 
 
-def _test_images(test_dir, class_names):
-    """Return the (path, label) pairs of the test images; some classes may have none."""
-    found, labels = [], {name: label for label, name in enumerate(class_names)}
-    for name in _list_folders(test_dir):
-        folder = os.path.join(test_dir, name)
-        if name not in labels:
-            raise UserError(
-                f'{folder} is not a class of the training images: '
-                'rename it, or add the class to the training images'
-            )
-        found += [(path, labels[name]) for path in _list_files(folder)]
-    return found
+def _list_test_files(test_dir, class_names, hidden):
+    """Return the paths of the test files by class name; some classes may have none."""
+    folders = _list_folders(test_dir)
+    for name in folders.keys() - set(class_names):
+        raise UserError(
+            f'{folders[name][0]} is not a class of the training images: '
+            'rename it, or add the class to the training images'
+        )
+    return {name: _list_files(paths, hidden) for name, paths in folders.items()}
 
 
 def _list_folders(directory):
-    """Return the sorted folder names in a directory; warn of ignored files."""
+    """Return the paths of the folders by their names in NFC, sorted; warn of ignored files."""
     directories.check_exists(directory, 'give a directory with one folder of images per class')
-    names = sorted(name for name in os.listdir(directory) if not name.startswith('.'))
-    folders = [name for name in names if os.path.isdir(os.path.join(directory, name))]
-    others = sorted(set(names) - set(folders))
+    folders, others = {}, []
+    for name in sorted(os.listdir(directory)):
+        path = os.path.join(directory, name)
+        if os.path.isdir(path) and not name.startswith('.'):
+            folders.setdefault(unicodedata.normalize('NFC', name), []).append(path)
+        elif not name.startswith('.'):
+            others.append(path)
     if others:
         errors.warn(
-            f'{os.path.join(directory, others[0])} is ignored, because it is in no class folder (ignored files: {len(others)})'
+            f'{others[0]} is ignored, because it is in no class folder (ignored files: {len(others)})'
         )
-    return folders
+    return dict(sorted(folders.items()))
 
 
-def _list_files(folder):
-    """Return the sorted file paths in a folder and its subfolders."""
-
-    def fail(error):
-        raise error
-
-    paths = []
-    for directory, below, names in os.walk(folder, onerror=fail):
-        below[:] = [name for name in below if not name.startswith('.')]
-        paths += [os.path.join(directory, name) for name in names if not name.startswith('.')]
-    return sorted(paths)
+def _list_files(folders, hidden):
+    """Return the paths of the files in the folders of a class; see image_search.find."""
+    return [path for folder in folders for path in image_search.find(folder, hidden)]

@@ -86,8 +86,7 @@ def write_binary_files(published, copy, directory, is_strict=False):
                 for name in [*published.binary_files, *published.names_files]:
                     with open_file(name) as file, open(os.path.join(directory, name), 'wb') as out:
                         shutil.copyfileobj(file, out)
-        for split in dataset.read(directory).splits:
-            verification.verify(split)
+        verification.verify(dataset.read(directory))
     except (tarfile.TarError, KeyError, EOFError, zlib.error, python_version.Error) as error:
         raise DamagedError(f'{copy} is damaged ({error}): {_REMEDY}')
     except UserError as error:

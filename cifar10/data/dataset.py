@@ -11,6 +11,7 @@ import csv
 import os
 import re
 from typing import NamedTuple, Optional, Sequence
+import unicodedata
 
 import numpy as np
 
@@ -43,8 +44,8 @@ class DataFile(NamedTuple):
     """A file of records."""
 
     path: str
-    num_examples: Optional[int] = None  # as in dataset.json or by its size; None if it is missing
-    sha256: Optional[str] = None  # hexadecimal
+    num_examples: Optional[int] = None  # as in dataset.json
+    sha256: Optional[str] = None  # hexadecimal, as in dataset.json
 
 
 class Split(NamedTuple):
@@ -55,6 +56,14 @@ class Split(NamedTuple):
     class_names: Optional[Sequence[str]] = None  # in label order; None if unknown
     label_bytes: int = 1  # per record; the last one is the label
     images_csv: Optional[str] = None  # path of the CSV file that names the image files
+    # Of verification.verify_split:
+    counts: Optional[Sequence[int]] = None  # examples per class
+    checksum: Optional[str] = None  # eight hexadecimal digits
+
+    @property
+    def num_examples(self):
+        """Number of examples, after the verification."""
+        return int(sum(self.counts))
 
     @property
     def paths(self):
@@ -108,6 +117,12 @@ class Dataset(NamedTuple):
         return self.train.num_classes
 
 
+# of the size of CIFAR-10, for a batch in memory
+WITHOUT_FILES = Dataset(
+    '', *[Split([], counts=[count // NUM_CLASSES] * NUM_CLASSES) for count in (50000, 10000)]
+)
+
+
 def files_dir(data_dir=DATA_DIR, published=None):
     """Return the directory of the binary files: `data_dir` or its subdirectory.
 
@@ -144,8 +159,8 @@ def read(data_dir=DATA_DIR, with_class_names=True):
     """Return the Dataset in a directory, without reading the records.
 
     Args:
-      data_dir: directory of a data set, or parent of a published data set; '' means no directory.
-        A Dataset is returned unchanged.
+      data_dir: directory of a data set, or parent of a published data set. A Dataset is returned
+        unchanged.
       with_class_names: False does not read the class names of a published layout.
 
     Returns:
@@ -157,7 +172,7 @@ def read(data_dir=DATA_DIR, with_class_names=True):
     if isinstance(data_dir, Dataset):
         return data_dir
     directory = files_dir(data_dir)
-    own_dataset = data_dir and files.read_json(
+    own_dataset = files.read_json(
         os.path.join(directory, DATASET_INFO_FILE),
         lambda content: _parse_dataset_info(directory, content),
         'restore it, or make the data set again',
@@ -172,11 +187,7 @@ def read(data_dir=DATA_DIR, with_class_names=True):
     splits = []
     for file_names in (published.train_files, published.test_files):
         splits.append(Split([], num_classes, names, published.label_bytes))
-        for name in file_names:
-            path, num_examples = os.path.join(directory, name), None
-            if os.path.isfile(path):
-                num_examples = os.path.getsize(path) // splits[-1].record_bytes
-            splits[-1].files.append(DataFile(path, num_examples))
+        splits[-1].files.extend(DataFile(os.path.join(directory, name)) for name in file_names)
     return Dataset(directory, *splits)
 
 
@@ -220,14 +231,7 @@ def _parse_dataset_info(directory, content):
     Raises:
       ValueError, KeyError, TypeError, AttributeError: the content is invalid.
     """
-    names = content['classes']
-    if not isinstance(names, list):
-        raise ValueError('classes is not a list')
-    if len(names) > MAX_CLASSES:  # of an earlier version
-        raise UserError(f'{directory} has more than {MAX_CLASSES} classes: convert fewer of them')
-    check_class_names(names)
-    if set(content['train']) & set(content['test']):
-        raise ValueError('train and test have a file in common')
+    names = check_class_names(content['classes'])
     splits = []
     for split_name in ('train', 'test'):
         if not content[split_name]:
@@ -235,8 +239,6 @@ def _parse_dataset_info(directory, content):
         images_csv = os.path.join(directory, IMAGES_CSV_FILES[split_name])
         splits.append(Split([], len(names), names, images_csv=images_csv))
         for name, file_info in content[split_name].items():
-            if os.path.basename(name) != name or not name.isprintable() or name in ('', '.', '..'):
-                raise ValueError(f'{ascii(name)} is not a file name')
             path = os.path.join(directory, name)
             splits[-1].files.append(
                 DataFile(path, int(file_info['examples']), str(file_info['sha256']))
@@ -245,7 +247,12 @@ def _parse_dataset_info(directory, content):
 
 
 def check_class_names(names):
-    """Raise ValueError unless `names` are 2 to MAX_CLASSES different printable names."""
+    """Return class names in Unicode's form NFC, in which names that look equal are equal.
+
+    Raises:
+      ValueError: they are not 2 to MAX_CLASSES different printable names.
+    """
+    names = [unicodedata.normalize('NFC', name) for name in names]
     if not 2 <= len(names) <= MAX_CLASSES:
         raise ValueError(f'the number of classes is {len(names)}, not 2 to {MAX_CLASSES}')
     for name in names:
@@ -254,6 +261,7 @@ def check_class_names(names):
             raise ValueError(f'{ascii(name)} is not a class name')
     if len(set(names)) < len(names):
         raise ValueError('two classes have the same name')
+    return names
 
 
 def _read_class_names(path, num_classes):
@@ -269,10 +277,9 @@ def _read_class_names(path, num_classes):
             names = list(filter(None, map(str.strip, file)))
         if len(names) != num_classes:
             raise ValueError(f'the number of class names is {len(names)}, not {num_classes}')
-        check_class_names(names)
+        return check_class_names(names)
     except ValueError as error:
         raise UserError(f'{path} is damaged ({error}): correct or delete it')
-    return names
 
 
 def format_class_names(class_names):

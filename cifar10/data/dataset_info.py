@@ -37,12 +37,8 @@ def _image_digests(split):
 
 
 def describe(dataset):
-    """Return the class counts and the duplicates of a Dataset as text.
-
-    Raises:
-      UserError: a file is invalid.
-    """
-    counts = [verification.count_labels(split) for split in dataset.splits]
+    """Return the class counts and the duplicates of a verified Dataset as text."""
+    counts = [split.counts for split in dataset.splits]
     names = dataset.class_names or [str(label) for label in range(dataset.num_classes)]
     width = max(map(len, [*names, 'class']))
     lines = [f'{"class":<{width}} {"training":>12} {"test":>12}']

@@ -49,7 +49,6 @@ def check_new_directory(path):
     """Raise UserError unless `path` is new or an empty directory."""
     if not path:
         raise UserError('The name of the new directory is empty: give a name')
-    files.check_name(path)
     if os.path.lexists(path) and (
         os.path.islink(path) or not os.path.isdir(path) or not directories.is_empty(path)
     ):
@@ -77,8 +76,7 @@ def verified_directory(path):
     try:
         with directories.atomic_directory(path) as directory:
             yield directory
-            for split in dataset.read(directory).splits:
-                verification.verify(split)
+            verification.verify(dataset.read(directory))
     except OSError as error:
         raise UserError(
             f'Cannot write the data set to {path} ({error}): '
@@ -165,7 +163,7 @@ def hold_out(source, path, num_examples, seed, progress=None):
     Raises:
       UserError: there are too few images, a file is invalid, or the data set cannot be written.
     """
-    verification.verify(source.train)
+    verification.verify_split(source.train)
     labels = np.concatenate([labels for labels, _ in verification.read_examples(source.train)])
     most = np.maximum(np.bincount(labels) - 1, 0).sum()
     if num_examples > most:

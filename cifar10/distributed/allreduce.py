@@ -9,7 +9,6 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import multi_gpu
 from cifar10.distributed.worker_session import StartHook, WorkerOps
-from cifar10.system import private_api
 
 _GROUP_KEY = 1  # all workers
 # Instance keys; the initial values of the variables have the next ones.
@@ -44,7 +43,9 @@ def _broadcast(worker, value, instance_key):
 
 
 def _all_reduce(worker, tensor, instance_key, final_op='Id'):
+    from tensorflow.python.ops import collective_ops  # not public for graphs
+
     num_workers = worker.strategy.num_workers
     if num_workers == 1:
         return tensor
-    return private_api.all_reduce(tensor, num_workers, _GROUP_KEY, instance_key, 'Add', final_op)
+    return collective_ops.all_reduce(tensor, num_workers, _GROUP_KEY, instance_key, 'Add', final_op)

@@ -9,7 +9,6 @@ from typing import NamedTuple, Optional, Sequence
 import tensorflow.compat.v1 as tf
 
 from cifar10 import optimizer, training
-from cifar10.data import verification
 from cifar10.distributed import server
 from cifar10.distributed.cluster import EX_TEMPFAIL, Cluster, Strategy, Task
 from cifar10.errors import UserError, reason
@@ -161,7 +160,7 @@ def _configuration(worker):
         max_steps=job.settings.max_steps,
         seed=job.settings.seed,
         deterministic=job.settings.deterministic,
-        training_data=verification.total_checksum(job.dataset.train),
+        training_data=job.dataset.train.checksum,
         class_names=job.dataset.class_names,
         **worker.strategy._asdict(),
     )

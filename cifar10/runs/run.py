@@ -63,8 +63,8 @@ class Run:
             if recorded.network_checksum in (None, own.network_checksum):
                 remedy = 'give the hyperparameters of this run'
             raise UserError(f'{cause}: {remedy}, give another --train_dir, or set --fresh')
-        # Otherwise the saver would keep the earlier checkpoints forever. It would also delete what
-        # its list names in another directory, or under another name.
+        # Otherwise the saver would keep the earlier checkpoints forever, or delete what its list
+        # names in another directory.
         state = tf.train.get_checkpoint_state(self.directory)
         listed = {resumed.path, *(state.all_model_checkpoint_paths if state else [])}
         paths = [saved.path for saved in reversed(checkpoint.find(self.directory))]
@@ -93,7 +93,9 @@ def open_run(train_dir, record, fresh=False):
     directories.make(train_dir)
     if fresh and any(map(_RUN_FILE.fullmatch, checkpoint.file_names(train_dir))):
         with directories.lock(train_dir, busy):
-            notes.append(_move_aside(train_dir))
+            aside = f'{train_dir}.{time.strftime("%Y%m%d-%H%M%S")}'
+            os.rename(train_dir, aside)
+            notes.append(f'Moved the run in {train_dir} to {aside}')
         directories.make(train_dir)
     with directories.lock(train_dir, busy):
         resumed = checkpoint.read_latest(train_dir)
@@ -111,16 +113,3 @@ def open_run(train_dir, record, fresh=False):
         finally:
             with contextlib.suppress(RuntimeError):  # The last write has raised the same error.
                 tf.summary.FileWriterCache.clear()  # closes the event file
-
-
-def _move_aside(directory):
-    """Rename a directory; return a note for the user."""
-    aside = f'{directory}.{time.strftime("%Y%m%d-%H%M%S")}'
-    try:
-        os.rename(directory, aside)
-    except OSError as error:
-        raise UserError(
-            f'Cannot move the run aside ({error.strerror}), from {directory} to {aside}: '
-            'give another --train_dir'
-        )
-    return f'Moved the run in {directory} to {aside}'

@@ -15,8 +15,11 @@ from cifar10.errors import UserError
 from cifar10.system import files
 
 RECORD_FILE = 'run.json'
-# A deterministic run depends on these values: name, and what determines it.
-_CAUSES = {
+# What a resumed run must have in common with its record, if both have a value.
+_SAME_DATA = ['class_names', 'num_examples', 'data_checksum']
+_SAME = ['recipe', 'optimizer', *_SAME_DATA]
+# What a deterministic run must have in common, too: name, and what determines it.
+_SAME_IF_DETERMINISTIC = {
     'deterministic': '--deterministic',
     'seed': '--seed',
     'batch_size': '--batch_size',
@@ -30,6 +33,8 @@ _CAUSES = {
     'num_sub_batches': 'the number of cores, or --inter_op_threads',
     'network_checksum': 'the source of the network',
 }
+# Changes of these values, besides those of the hyperparameters, are printed.
+_NOTED = ['num_examples', 'batches_per_step']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,26 +106,20 @@ def _parse(content):
       ValueError, TypeError, AttributeError: the content is invalid.
     """
     hparams = {}
-    if 'matrix_weight_decay' in content:  # Early versions had only that, as later the recipe best.
+    if 'matrix_weight_decay' in content:  # Early versions had only that.
         content.setdefault('matrix_weight_rms', 0.0)
     for name, field in HPARAMS.items():
         value = content.get(name, field.default)
-        if value is None and field.default == math.inf:
-            value = math.inf
-        is_number = isinstance(value, (int, float)) and value >= 0
-        if not field.metadata['choices'] and not is_number:
-            raise ValueError(f'{name} is {value!r}')
-        hparams[name] = field.type(value)
+        hparams[name] = field.type(math.inf if value is None else value)
     if content.get('last_step') is None:
         content['last_step'] = math.inf
     if 'num_towers' in content:  # its name in early versions
         content['batches_per_step'] = content['num_towers']
-    record = RunRecord(
+    if content.get('class_names'):
+        content['class_names'] = dataset.check_class_names(content['class_names'])
+    return RunRecord(
         HParams(**hparams), **{name: content[name] for name in _FIELDS if name in content}
     )
-    if record.class_names and not all(map(str.isprintable, list(record.class_names))):
-        raise ValueError('class_names is not a list of names')
-    return record
 
 
 def check_classes(directory, class_names):
@@ -156,26 +155,21 @@ def check_resumable(directory, record):
     if not exists(directory):
         return record, []
     found = read(directory)
-    _check_unchanged(directory, found, record)
     new, recorded = record.flat(), found.flat()
+    _check_same(directory, recorded, new, record.hparams.is_epoch_based)
     if record.deterministic:
         _check_reproducible(directory, recorded, new)
-    unused = {'last_step', 'dataset', 'init_checkpoint', 'network', *_CAUSES} - {
-        'batch_size',
-        'batches_per_step',
-    }
-    if found.deterministic:
-        unused -= {'seed', 'deterministic'}  # Else the run is not reproducible.
     notes = []
     if recorded['network_checksum'] not in (None, new['network_checksum']):
         notes.append(f'The source of the network has changed: {record.network}')
+    names = [name for name in HPARAMS if record.hparams.has_effect(name)]
+    names += [name for name in _NOTED if recorded[name] is not None]
+    if found.deterministic:
+        names += ['seed', 'deterministic']
     changed = [
-        f'{name} {value} (was {recorded[name]})'
-        for name, value in new.items()
-        if name not in unused
-        and (name in HPARAMS or recorded[name] is not None)
-        and recorded[name] != value
-        and (name not in HPARAMS or record.hparams.has_effect(name))
+        f'{name} {new[name]} (was {recorded[name]})'
+        for name in names
+        if new[name] != recorded[name]
     ]
     if changed:
         notes.append(
@@ -185,46 +179,28 @@ def check_resumable(directory, record):
     return dataclasses.replace(record, init_checkpoint=found.init_checkpoint), notes
 
 
-def _check_unchanged(directory, found, record):
-    """Check what a resumed run cannot change; `found` is its RunRecord on disk.
-
-    Raises:
-      UserError: see check_resumable.
-    """
-    new, recorded = record.flat(), found.flat()
-    remedy = 'another directory, or set --fresh to move the run aside'
-    if found.hparams.optimizer == 'muon' and not found.hparams.matrix_weight_rms:
-        raise UserError(
-            f'The run in {directory} was trained with a weight decay of Muon that this version no longer has: '
-            f'evaluate it, or give {remedy}'
-        )
-    data_remedy = f'give its data with --dataset or --data_dir, or {remedy}'
-    data_names = ['class_names']
-    if record.hparams.is_epoch_based:
-        data_names.append('num_examples')  # Early versions recorded it without the checksum.
-    names = ['recipe', 'optimizer', *data_names]
+def _check_same(directory, recorded, new, is_epoch_based):
+    """Raise UserError if a resumed run has another recipe, optimizer, network or data."""
+    names = list(_SAME)
+    if not is_epoch_based:
+        names.remove('num_examples')
     if recorded['network_checksum'] != new['network_checksum']:
         names.append('network')
     for name in names:
         if recorded[name] not in (None, new[name]):
             shown = dataset.format_class_names if name == 'class_names' else str
+            remedy = 'give the same'
+            if name in _SAME_DATA:
+                remedy = 'give its data with --dataset or --data_dir'
             raise UserError(
                 f'The run in {directory} was trained with {name} {shown(recorded[name])}, not {shown(new[name])}: '
-                + (data_remedy if name in data_names else f'give the same, or {remedy}')
+                f'{remedy}, or another directory, or set --fresh to move the run aside'
             )
-    if recorded['data_checksum'] not in (None, new['data_checksum']):
-        raise UserError(
-            f'The run in {directory} was trained on other training images: {data_remedy}'
-        )
 
 
 def _check_reproducible(directory, recorded, new):
-    """Check that a deterministic run can be resumed bit for bit.
-
-    Raises:
-      UserError: it cannot.
-    """
-    for name, cause in _CAUSES.items():
+    """Raise UserError if a deterministic run cannot be resumed bit for bit."""
+    for name, cause in _SAME_IF_DETERMINISTIC.items():
         if recorded[name] != new[name]:
             raise UserError(
                 f'The run in {directory} cannot continue bit for bit: its {name} was {recorded[name]}, and is now '

@@ -12,7 +12,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import cpu_kernels, distortions, errors
 from cifar10.config import DEPTH, HEIGHT, WIDTH
-from cifar10.data import decoding
+from cifar10.data import decoding, image_search
 from cifar10.errors import UserError
 from cifar10.serving import export
 from cifar10.system import machine
@@ -30,38 +30,24 @@ class Prediction(NamedTuple):
     probabilities: Sequence[float]
 
 
-def find_files(names, recursive, failures):
+def find_files(names, recursive):
     """Replace directories by the sorted paths of their files; return all paths.
-
-    Hidden files in directories are ignored.
 
     Args:
       names: files and directories; STDIN is kept.
-      recursive: True to include subdirectories.
-      failures: a list. (path, reason) of each unreadable directory is appended.
+      recursive: True to include subdirectories; see image_search.find.
 
     Raises:
       UserError: a directory has no files.
     """
-    paths = []
+    paths, hidden = [], []
     for name in names:
-        paths += _files_in_directory(name, recursive, failures) if os.path.isdir(name) else [name]
-    return paths
-
-
-def _files_in_directory(directory, recursive, failures):
-    def add_failure(error):
-        errors.warn(f'{error.filename} is left out: {error.strerror}')
-        failures.append((error.filename, error.strerror))
-
-    paths, before = [], len(failures)
-    for directory_path, folders, names in os.walk(directory, onerror=add_failure):
-        folders[:] = sorted(name for name in folders if recursive and not name.startswith('.'))
-        names = sorted(name for name in names if not name.startswith('.'))
-        paths += [os.path.join(directory_path, name) for name in names]
-    if not paths and len(failures) == before:
-        hint = '' if recursive else ' (--recursive includes its subdirectories)'
-        raise UserError(f'{directory} has no files{hint}: give another directory')
+        found = image_search.find(name, hidden, recursive) if os.path.isdir(name) else [name]
+        if not found:
+            hint = '' if recursive else ' (--recursive includes its subdirectories)'
+            raise UserError(f'{name} has no files{hint}: give another directory')
+        paths += found
+    image_search.warn_of_hidden(hidden)
     return paths
 
 

@@ -11,12 +11,6 @@ LOCK_FILE = '.cifar10.lock'
 _INCOMPLETE = '.cifar10-incomplete-'
 
 
-def check_checkpoint_dir(directory):
-    """Raise UserError if `directory` is a file, or a pattern for TensorFlow."""
-    check_no_file(directory)
-    check_no_wildcards(directory)
-
-
 def check_no_wildcards(path):
     """Raise UserError if `path` is a pattern for TensorFlow.
 
@@ -31,13 +25,13 @@ def check_no_wildcards(path):
         )
 
 
-def check_no_file(path):
+def check_no_file(path, remedy='give another one'):
     """Raise UserError if `path` or a parent exists but is no directory."""
     ancestor = os.path.abspath(path)
     while not os.path.lexists(ancestor):
         ancestor = os.path.dirname(ancestor)
     if not os.path.isdir(ancestor):
-        raise UserError(f'{ancestor} is not a directory: give another one')
+        raise UserError(f'{ancestor} is not a directory: {remedy}')
 
 
 def check_exists(path, hint):

@@ -1,4 +1,4 @@
-"""Files: valid names, checksums, JSON, atomic writing."""
+"""Files: checksums, JSON, atomic writing."""
 
 import contextlib
 import errno
@@ -9,12 +9,6 @@ import tempfile
 
 from cifar10 import errors
 from cifar10.errors import UserError
-
-
-def check_name(path):
-    """Raise UserError if `path` is a remote path of TensorFlow."""
-    if '://' in path:
-        raise UserError(f'{path} is not a local path: give a local one')
 
 
 def digest(path, algorithm):
@@ -50,8 +44,8 @@ def read_json(path, parse, hint):
 def check_writable(path):
     """Raise UserError if no file can be written at `path`."""
     try:
-        if os.path.isdir(path) or not os.path.basename(path):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not os.path.basename(path) or os.path.exists(path) and not os.path.isfile(path):
+            raise OSError(errno.EINVAL, 'it is not a regular file')  # but, say, /dev/stdout
         with tempfile.TemporaryFile(dir=os.path.dirname(os.path.abspath(path))):
             pass
     except OSError as error:

@@ -10,7 +10,6 @@ from typing import NamedTuple, Sequence
 import tensorflow.compat.v1 as tf
 
 from cifar10.errors import UserError
-from cifar10.system import private_api
 
 GPU_REMEDY = (
     "if there is an NVIDIA GPU: pip install 'tensorflow[and-cuda]' on Linux; TF_CPP_MIN_LOG_LEVEL=0 shows TensorFlow's "
@@ -18,10 +17,8 @@ GPU_REMEDY = (
 )
 _SUB_BATCHES_PER_CORE = 2  # more than one, to balance the load
 _MIN_EXAMPLES_PER_SUB_BATCH = 8  # Smaller sub-batches are slower.
-# On Linux.
-_CPU_INFO_FILE = '/proc/cpuinfo'
-_CGROUPS = '/sys/fs/cgroup'
-_OWN_CGROUPS_FILE = '/proc/self/cgroup'
+_CPU_INFO_FILE = '/proc/cpuinfo'  # on Linux
+_CGROUP = '/sys/fs/cgroup'  # on Linux, the control group of a container
 _BFLOAT16_INSTRUCTIONS = {'avx512_bf16', 'amx_bf16'}
 
 
@@ -56,44 +53,19 @@ def set_up_tensorflow():
 
 
 def num_cores():
-    """Return the number of cores that the affinity and the CPU quotas leave to this process."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
-    return min([cores, *map(math.ceil, _cpu_quotas())])
+    """Return the number of cores that the affinity and a container's quota leave to this process.
 
-
-def _cpu_quotas():
-    """Yield the quotas of the control groups of this process and of their ancestors, in cores.
-
-    A quota is the CPU time per period. Sources of the formats: Linux, Documentation,
+    A quota is CPU time per period. Sources of the formats: Linux, Documentation,
     admin-guide/cgroup-v2.rst (one file) and scheduler/sched-bwc.rst (version 1, two files).
     """
-    for directory in _cgroup_directories():
-        for names in (['cpu.max'], ['cpu.cfs_quota_us', 'cpu.cfs_period_us']):
-            paths = [directory / name for name in names]
-            if all(map(os.path.exists, paths)):
-                quota, period = ' '.join(path.read_text() for path in paths).split()
-                if quota not in ('max', '-1'):
-                    yield int(quota) / int(period)
-
-
-def _cgroup_directories():
-    """Yield the directories of the control groups of this process, and all directories above.
-
-    In a container, the file may have the paths of the host. Then the group has no directory, but
-    the root of the hierarchy is above it, and has the quota of the container.
-    """
-    if not os.path.exists(_OWN_CGROUPS_FILE):
-        return
-    with open(_OWN_CGROUPS_FILE) as file:
-        for line in file.read().splitlines():
-            _, controllers, group = line.split(':', 2)
-            names = controllers.split(',')
-            # Version 2 has one hierarchy, and names no controllers. Version 1 may have a link to
-            # the hierarchy for each controller.
-            if names == [''] or 'cpu' in names:
-                for hierarchy in {controllers, *names}:
-                    own = pathlib.Path(f'{_CGROUPS}/{hierarchy}/{group}')
-                    yield from [own, *own.parents]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
+    for names in (['cpu.max'], ['cpu/cpu.cfs_quota_us', 'cpu/cpu.cfs_period_us']):
+        paths = [pathlib.Path(_CGROUP, name) for name in names]
+        if all(path.exists() for path in paths):
+            quota, period = ' '.join(path.read_text() for path in paths).split()
+            if quota not in ('max', '-1'):
+                cores = min(cores, math.ceil(int(quota) / int(period)))
+    return cores
 
 
 def is_gpu(device):
@@ -225,9 +197,11 @@ def compute_dtype(choice, is_gpu):
 
 def _has_bfloat16_kernels(device_type):
     """Return True if TensorFlow has convolutions in bfloat16, on 'CPU' or 'GPU'; 1.15 has none."""
+    from tensorflow.python.framework import kernels
+
     return any(
         tf.bfloat16.as_datatype_enum in constraint.allowed_values.list.type
-        for kernel in private_api.get_registered_kernels_for_op('Conv2D').kernel
+        for kernel in kernels.get_registered_kernels_for_op('Conv2D').kernel
         for constraint in kernel.constraint
         if kernel.device_type == device_type  # XLA has types of its own.
     )
@@ -242,9 +216,11 @@ def gpu_names(config=None):
     """
     if not tf.config.experimental.list_physical_devices('GPU'):
         return []
+    from tensorflow.python.client import device_lib
+
     config = config or tf.ConfigProto(gpu_options=tf.GPUOptions(allow_growth=True))
     return [
         re.sub('.*name: ([^,]*).*', r'\1', device.physical_device_desc)
-        for device in private_api.list_local_devices(config)
+        for device in device_lib.list_local_devices(config)
         if device.device_type == 'GPU'
     ]

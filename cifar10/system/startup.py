@@ -1,15 +1,12 @@
 """Start of the scripts: missing packages, closed pipes, TensorFlow without its messages."""
 
-import contextlib
 import errno
 import gc
 import importlib.util
 import io
 import os
 import sys
-import tempfile
 
-from cifar10.errors import UserError
 from cifar10.system import signals
 
 
@@ -24,47 +21,23 @@ def check_packages():
 
 
 def import_tensorflow():
-    """Import TensorFlow, without messages unless TF_CPP_MIN_LOG_LEVEL is 0 or 1.
-
-    Raises:
-      UserError: there is no usable temporary directory.
-    """
-    try:
-        tempfile.gettempdir()  # The import of TensorFlow, too, fails without this directory.
-    except FileNotFoundError as error:
-        raise UserError(f'{error.strerror}: set TMPDIR to a writable directory')
+    """Import TensorFlow, without messages unless TF_CPP_MIN_LOG_LEVEL is 0 or 1."""
     # Level 3 also hides errors. Important errors are Python exceptions too.
-    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+    level = os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
     # Garbage collection takes a sixth of the import time, and finds no garbage.
     gc.disable()
     # Up to version 2.21, TensorFlow prints some messages before it reads the variable.
-    with _discarded_stderr():
+    stderr = os.dup(2)
+    if level not in ('0', '1'):
+        with open(os.devnull, 'w') as null:
+            os.dup2(null.fileno(), 2)
+    try:
         import tensorflow.compat.v1  # noqa: F401
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
     gc.freeze()
     gc.enable()
-
-
-@contextlib.contextmanager
-def _discarded_stderr():
-    """Redirect stderr to a temporary file. If the block fails, print the content of the file.
-
-    If TF_CPP_MIN_LOG_LEVEL is 0 or 1, as for bug reports, nothing is redirected.
-    """
-    if os.environ['TF_CPP_MIN_LOG_LEVEL'] in ('0', '1'):
-        yield
-        return
-    stderr = os.dup(2)
-    with tempfile.TemporaryFile() as messages:
-        os.dup2(messages.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            messages.seek(0)
-            os.write(stderr, messages.read())
-            raise
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
 
 
 class _Stdout(io.FileIO):

@@ -73,8 +73,8 @@ def distorted_inputs(
     image_size = _checked_size(image_size)
     # Accept any label and class names, because own networks have any number of classes.
     split = dataset.read(data_dir, with_class_names=False).train
-    num_in_files = verification.verify(split._replace(num_classes=dataset.MAX_CLASSES))
-    num_examples = min(num_examples or NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, num_in_files)
+    split = verification.verify_split(split._replace(num_classes=dataset.MAX_CLASSES))
+    num_examples = min(num_examples or NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, split.num_examples)
     print(
         f'Filling queue with {input_lib.min_queue_examples(num_examples)} CIFAR images before starting to '
         'train. This will take a few minutes.',
@@ -118,7 +118,7 @@ def inputs(
     image_size = _checked_size(image_size)
     found = dataset.read(data_dir, with_class_names=False)
     split = found.test if eval_data else found.train
-    verification.verify(split._replace(num_classes=dataset.MAX_CLASSES))
+    verification.verify_split(split._replace(num_classes=dataset.MAX_CLASSES))
     labels, images = input_lib.undistorted_records(split, batch_size, num_epochs)
     with tf.device('/cpu:0'), tf.name_scope('input'):
         images = distortions.crop(images, image_size=image_size)
