@@ -38,7 +38,6 @@ def define_flags():
         'warmup_steps', 0, 'Steps of the warm-up; 0: depends on the subcommand.', 0, 10**6
     )
     flags.DEFINE_integer('steps', 0, 'Measured steps; 0: depends on the subcommand.', 0, 10**6)
-    data_flags.define_path('json_file', None, 'JSON file for the metrics of every round.')
 
 
 SUBCOMMANDS = 'input', 'step', 'train'
@@ -53,7 +52,7 @@ from cifar10.cli import training_job
 from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.system import files, signals
+from cifar10.system import signals
 from cifar10.training import create_job
 
 FLAGS = flags.FLAGS
@@ -82,8 +81,6 @@ def main(subcommand):
         raise UserError('--baseline has no effect on train: leave it out')
     if FLAGS.baseline and FLAGS.network != networks.DEFAULT:
         raise UserError("--baseline is of the books' network: leave it out, or --network")
-    if FLAGS.json_file is not None:
-        files.check_writable(FLAGS.json_file)
     settings = BenchmarkSettings(
         job_from_flags(subcommand),
         StepCounts(FLAGS.warmup_steps, FLAGS.steps),
@@ -94,12 +91,6 @@ def main(subcommand):
     with signals.StopRequest(raises=True):
         rounds = subcommands.measure_rounds(subcommand, settings, formulations, FLAGS.rounds)
     print(subcommands.table(rounds))
-    if FLAGS.json_file is not None:
-        flag_values = {
-            flag.name: flag.value for flag in FLAGS.get_key_flags_for_module(sys.argv[0])
-        }
-        report = subcommands.json_report(subcommand, rounds, flag_values)
-        files.atomic_write(FLAGS.json_file, report, 'name another file')
 
 
 if __name__ == '__main__':

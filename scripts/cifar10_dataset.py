@@ -11,8 +11,7 @@ cifar10_dataset.py convert SRC OUT
 cifar10_dataset.py holdout SRC OUT
     divides the training images of SRC into training and test images in OUT
 cifar10_dataset.py info
-    verifies the data set in --data_dir; prints its classes, the number of their images, and the
-    test images that are also training images
+    verifies the data set in --data_dir; prints its classes and the number of their images
 """
 
 import os
@@ -31,9 +30,7 @@ from cifar10.data import (
     conversion,
     copies,
     dataset,
-    dataset_info,
     dataset_writer,
-    preparation,
     verification,
 )
 from cifar10.errors import UserError
@@ -78,7 +75,8 @@ def convert(source, out):
             )
     with signals.StopRequest(raises=True):
         if published:
-            preparation.convert(published, source, out, data_flags.show)
+            with dataset_writer.new_dataset(out, data_flags.show) as directory:
+                copies.write_binary_files(published, source, directory)
         else:
             num_damaged = conversion.convert(
                 source, out, data_flags.show, FLAGS.test_fraction, FLAGS.seed
@@ -99,11 +97,15 @@ def hold_out(source, out):
 
 
 def info():
-    """Verify a data set and its checksums, if any; print its classes and duplicates."""
+    """Verify a data set and its checksums, if any; print the number of images per class."""
     found = verification.verify(data_flags.existing_dataset())
-    for split in found.splits:
+    for split in (found.train, found.test):
         verification.verify_checksums(split)
-    print(dataset_info.describe(found))
+    names = found.class_names or list(map(str, range(found.num_classes)))
+    width = max(map(len, names))
+    print(f'{"":<{width}} {"training":>12} {"test":>12}')
+    for name, in_training, in_test in zip(names, found.train.counts, found.test.counts):
+        print(f'{name:<{width}} {in_training:12} {in_test:12}')
     print_counts(found)
 
 

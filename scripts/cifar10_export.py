@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Exports a trained network as a SavedModel and, with --tflite_file, to TensorFlow Lite.
+"""Exports a trained network as a SavedModel.
 
 TensorFlow 2 and TensorFlow Serving load the SavedModel without this package.
 
@@ -14,7 +14,7 @@ if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is ins
     sys.path.insert(0, CHECKOUT)
 
 from cifar10.cli import data_flags, program
-from cifar10.system import directories, files
+from cifar10.system import directories
 
 
 def define_flags():
@@ -26,15 +26,9 @@ def define_flags():
         'Directory of the SavedModel; each export adds a version.',
         directories.check_no_file,
     )
-    data_flags.define_path('tflite_file', None, 'Also write this TensorFlow Lite file.')
 
 
-def check_flags():
-    """Raise UserError if flags contradict each other."""
-    data_flags.check_checkpoint_exists()
-
-
-program.start(__name__, define_flags, check_flags)
+program.start(__name__, define_flags, data_flags.check_checkpoint_exists)
 
 from absl import flags
 
@@ -46,18 +40,12 @@ FLAGS = flags.FLAGS
 
 def main():
     """Export the checkpoint that the flags choose."""
-    if FLAGS.tflite_file:
-        files.check_writable(FLAGS.tflite_file)
     network = trained_model.read(data_flags.chosen_checkpoint(), FLAGS.network)
     for note in network.notes:
         print(note)
     with signals.StopRequest(raises=True):
-        converted = export.convert_to_tflite(network) if FLAGS.tflite_file else None
         path = export.write(network, FLAGS.export_dir, progress=print)
-        print(f'Exported {network.ckpt.path} to {path}')
-        if converted:
-            files.atomic_write(FLAGS.tflite_file, converted, 'name another file with --tflite_file')
-            print(f'Converted the network to {FLAGS.tflite_file}')
+    print(f'Exported {network.ckpt.path} to {path}')
 
 
 if __name__ == '__main__':

@@ -46,13 +46,10 @@ def define_flags():
     )
     flags.DEFINE_boolean('recursive', False, 'Also search subdirectories for images.')
     flags.DEFINE_boolean('json', False, 'Print one line of JSON per image.')
-    flags.DEFINE_boolean('csv', False, 'Print comma-separated values.')
 
 
 def check_flags():
     """Raise UserError if flags contradict each other."""
-    if FLAGS.json and FLAGS.csv:
-        raise UserError('--json and --csv exclude each other: give one of them')
     for name in ('checkpoint_dir', 'checkpoint'):
         if FLAGS.saved_model_dir and FLAGS[name].present:
             raise UserError(f'--{name} has no effect with --saved_model_dir: leave out one of them')
@@ -88,9 +85,6 @@ def main(*names):
     data_flags.check_top_k(len(class_names))
     count = FLAGS.top_k or min(5, len(class_names))
     line = prediction.json_line if FLAGS.json else prediction.text_line
-    if FLAGS.csv:
-        line = prediction.csv_line
-        sys.stdout.write(prediction.csv_header(count))
     for predictions in prediction.predict(paths, predict, class_names, count, failures):
         sys.stdout.writelines(map(line, predictions))
     return int(bool(failures))

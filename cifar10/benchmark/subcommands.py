@@ -1,19 +1,16 @@
-"""Subcommands of the benchmark, and their results as a table and as JSON."""
+"""Subcommands of the benchmark, and their results as a table."""
 
 import collections
-import json
 import math
 import os
 import statistics
 import sys
 import tempfile
-import time
 from typing import NamedTuple
 
 from cifar10 import errors
 from cifar10.benchmark import measurements, processes
 from cifar10.benchmark.measurements import BASELINE, OURS, StepCounts
-from cifar10.cli import program
 from cifar10.report import text_report
 from cifar10.training import Job
 
@@ -109,19 +106,14 @@ def measure_rounds(subcommand, settings, formulations, num_rounds):
     return rounds
 
 
-def ratios(rounds):
-    """Return the ratios of OURS to BASELINE, one per round, of each metric."""
-    return {
-        name: [ours / reference for ours, reference in zip(rounds[OURS][name], values)]
-        for name, values in rounds.get(BASELINE, {}).items()
-    }
-
-
 def table(rounds):
     """Return a Markdown table of medians (least to greatest), and of the ratios to a baseline."""
     columns = dict(rounds)
     if BASELINE in rounds:
-        columns['ours / reference'] = ratios(rounds)
+        columns['ours / reference'] = {
+            name: [ours / reference for ours, reference in zip(rounds[OURS][name], values)]
+            for name, values in rounds[BASELINE].items()
+        }
     return text_report.markdown_table(
         ['', *columns],
         [[name, *(_cell(column[name]) for column in columns.values())] for name in rounds[OURS]],
@@ -131,30 +123,7 @@ def table(rounds):
 def _cell(values):
     """Format median and extremes with three significant digits, or as integers from 100 on."""
     median, lowest, highest = (
-        f'{value:.0f}' if value >= 100 else f'{value:.3g}' for value in _statistics(values).values()
+        f'{value:.0f}' if value >= 100 else f'{value:.3g}'
+        for value in (statistics.median(values), min(values), max(values))
     )
     return f'{median} ({lowest} to {highest})'
-
-
-def _statistics(values):
-    return {'median': statistics.median(values), 'min': min(values), 'max': max(values)}
-
-
-def json_report(subcommand, rounds, flag_values):
-    """Return the metrics of each round, statistics, versions, host and flags as JSON."""
-
-    def summary(metrics):
-        return {name: _statistics(values) for name, values in metrics.items()}
-
-    return json.dumps(
-        {
-            'subcommand': subcommand,
-            'time': time.strftime('%Y-%m-%dT%H:%M:%S%z'),
-            'host': program.versions(),
-            'flags': flag_values,
-            'rounds': rounds,
-            'summary': {formulation: summary(metrics) for formulation, metrics in rounds.items()},
-            'ratios': summary(ratios(rounds)),
-        },
-        indent=1,
-    )

@@ -99,16 +99,14 @@ def cluster_from_flags():
     text = os.environ.get('TF_CONFIG')
     cluster, task = from_tf_config(text) if text else (Cluster((), ()), (None, None))
     given = {name: FLAGS[name].value for name in _TASK_FLAGS if FLAGS[name].value is not None}
-    values = dict(zip(_TASK_FLAGS, (*cluster[:2], *task)), **given)
-    # The flags of tasks count the chief as worker 0.
-    chief_job = None if given.keys() - {'ps_hosts'} else cluster.chief_job
-    cluster = Cluster(tuple(values['ps_hosts']), tuple(values['worker_hosts']), chief_job)
+    values = dict(zip(_TASK_FLAGS, (*cluster, *task)), **given)
     for name in ('job_name', 'task_index'):
         if values[name] is None and values['job_name'] != EVALUATOR:
             raise UserError(
                 f'--{name} is missing: '
                 'give --worker_hosts, --ps_hosts, --job_name and --task_index, or set TF_CONFIG'
             )
+    cluster = Cluster(tuple(values['ps_hosts']), tuple(values['worker_hosts']))
     task = Task(values['job_name'], values['task_index'] or 0)
     cluster.check(task)
     return cluster, task
@@ -143,7 +141,7 @@ def strategy_from_flags(cluster):
             )
     if strategy.num_aggregated > strategy.num_workers:
         raise UserError(
-            f'--replicas_to_aggregate={strategy.replicas_to_aggregate} is more than the number of workers ({cluster.count_workers()}): '
+            f'--replicas_to_aggregate={strategy.replicas_to_aggregate} is more than the number of workers ({strategy.num_workers}): '
             'give at most this number'
         )
     if FLAGS.deterministic and mode != 'allreduce':

@@ -11,10 +11,6 @@ from cifar10.runs import run_record
 from cifar10.system import directories, signals
 
 FLAGS = flags.FLAGS
-_DEFAULT_DATA_DIRS = {
-    **{name: dataset.default_data_dir(name) for name in catalog.PUBLISHED},
-    'synthetic': dataset.SYNTHETIC_DATA_DIR,
-}
 
 
 class PathParser(flags.ArgumentParser):
@@ -69,13 +65,13 @@ def define(default_dataset='cifar10'):
     flags.DEFINE_enum(
         'dataset',
         default_dataset,
-        list(_DEFAULT_DATA_DIRS),
+        list(dataset.DATA_DIRS),
         f'Data set. If --data_dir holds none, {" and ".join(catalog.PUBLISHED)} are downloaded, and synthetic is '
         'generated.',
     )
     others = [
         f'with --dataset={name}: {path}'
-        for name, path in _DEFAULT_DATA_DIRS.items()
+        for name, path in dataset.DATA_DIRS.items()
         if path != dataset.DATA_DIR
     ]
     define_path(
@@ -92,7 +88,7 @@ def define(default_dataset='cifar10'):
 def data_dir(dataset_name):
     """Return --data_dir, or the default of the data set."""
     is_default = FLAGS['data_dir'].using_default_value
-    return _DEFAULT_DATA_DIRS[dataset_name] if is_default else FLAGS.data_dir
+    return dataset.DATA_DIRS[dataset_name] if is_default else FLAGS.data_dir
 
 
 def check_classes_of_run(directory):

@@ -197,6 +197,6 @@ def describe_cluster(cluster, task, strategy):
     """
     chief = ', the chief' if task.is_chief else ''
     return (
-        f'Cluster: mode {strategy.mode}, parameter servers: {len(cluster.ps_hosts)}, workers: {cluster.count_workers()}; '
+        f'Cluster: mode {strategy.mode}, parameter servers: {len(cluster.ps_hosts)}, workers: {len(cluster.worker_hosts)}; '
         f'this is {cluster.describe(task)}{chief}'
     )

@@ -4,7 +4,6 @@
 """
 
 import os
-import pathlib
 import re
 import unicodedata
 
@@ -34,47 +33,38 @@ def convert(images_dir, path, progress, test_fraction=None, seed=0):
       seed: seed for selecting test images and for shuffling.
 
     Raises:
-      UserError: the folders cannot be classes, a class has no training image, `path` is in
-        `images_dir`, or the data set cannot be written.
+      UserError: the folders cannot be classes, a class has no training image, or `path` exists.
     """
-    dataset_writer.check_new_directory(path)  # early, because listing takes long
-    if pathlib.Path(os.path.realpath(images_dir)) in pathlib.Path(os.path.realpath(path)).parents:
-        raise UserError(f'{path} is in {images_dir}: give a directory outside it')
-    class_names, train, test = find_images(images_dir, test_fraction, seed)
+    failures = []
+
+    def decode(examples):
+        labels = np.array([label for _, label in examples])
+        for decoded in decoding.decode([path for path, _ in examples]):
+            lines.advance(len(decoded.indices) + len(decoded.failures))
+            failures.extend(decoded.failures)
+            names = [os.path.relpath(examples[i][0], images_dir) for i in decoded.indices]
+            yield labels[decoded.indices], decoded.images, names
+
     with dataset_writer.new_dataset(path, progress) as directory:
-        failures, lines = [], ProgressLines(progress, 'Converting', len(train) + len(test))
-        for split_name, names, examples in [
-            ('train', dataset.TRAIN_FILES, train),
-            ('test', dataset.TEST_FILES, test),
-        ]:
-            writer = dataset_writer.RecordWriter(directory, names, len(examples))
-            labels, written = np.array([label for _, label in examples]), []
-            for decoded in decoding.decode([path for path, _ in examples]):
-                writer.write(labels[decoded.indices], decoded.images)
-                written += decoded.indices
-                failures += decoded.failures
-                lines.advance(len(decoded.indices) + len(decoded.failures))
-            dataset_writer.write_images_csv(
-                directory,
-                split_name,
-                [os.path.relpath(examples[i][0], images_dir) for i in written],
-                [class_names[label] for label in labels[written]],
+        class_names, train, test = find_images(images_dir, test_fraction, seed)
+        lines = ProgressLines(progress, 'Converting', len(train) + len(test))
+        for split_name, examples in [('train', train), ('test', test)]:
+            dataset_writer.write_split(
+                directory, split_name, decode(examples), len(examples), class_names
             )
         for damaged, reason in failures:
             errors.warn(f'{damaged} is left out: {reason}')
         damaged_paths = {damaged for damaged, _ in failures}
-        labels_with_images = {label for path, label in train if path not in damaged_paths}
+        usable = {label for path, label in train if path not in damaged_paths}
         for label, name in enumerate(class_names):
-            if label not in labels_with_images:
+            if label not in usable:
                 raise UserError(
                     f'The class {name} has no usable training image: '
                     'add images, or remove its folder'
                 )
         if all(path in damaged_paths for path, _ in test):
             raise UserError('There is no usable test image: add images')
-        fraction = '' if test_fraction is None else f'test_fraction={test_fraction:g} '
-        origin = f'{os.path.abspath(images_dir)}, converted with {fraction}seed={seed}'
-        dataset_writer.write_dataset_info(directory, class_names, origin)
+        dataset_writer.write_dataset_info(directory, class_names)
     return len(failures)
 
 
@@ -85,7 +75,7 @@ def find_images(images_dir, test_fraction, seed):
       images_dir: parent of class folders, or of `train` and `test`. A class can have two folders,
         whose names are equal in Unicode's form NFC. Hidden entries are left out.
       test_fraction: fraction of test images per class; at least one if the class has two images.
-        None means the images in `test`, or TEST_FRACTION without that folder.
+        None means the images in `test`, or 0.1 without that folder.
       seed: seed for selecting test images and for shuffling.
 
     Returns:
@@ -100,7 +90,7 @@ def find_images(images_dir, test_fraction, seed):
         raise UserError(
             f'--test_fraction has no effect, because {test_dir} holds the test images: leave it out'
         )
-    test_fraction = dataset_writer.TEST_FRACTION if test_fraction is None else test_fraction
+    test_fraction = 0.1 if test_fraction is None else test_fraction
     class_names = _class_names(train_dir, folders)
     hidden, test_files = [], {}
     if test_dir:

@@ -13,8 +13,16 @@ from cifar10.errors import UserError
 from cifar10.system import files
 
 # of torchvision, Keras and the trainers here
-_PLACES = ['data', '~/.keras/datasets', *map(dataset.default_data_dir, catalog.PUBLISHED)]
+_PLACES = ['data', '~/.keras/datasets', *(dataset.DATA_DIRS[name] for name in catalog.PUBLISHED)]
 _REMEDY = 'delete it or replace it by a good copy'
+_DAMAGE = (
+    FileNotFoundError,
+    tarfile.TarError,
+    KeyError,
+    EOFError,
+    zlib.error,
+    python_version.Error,
+)
 
 
 class DamagedError(UserError):
@@ -87,7 +95,7 @@ def write_binary_files(published, copy, directory, is_strict=False):
                     with open_file(name) as file, open(os.path.join(directory, name), 'wb') as out:
                         shutil.copyfileobj(file, out)
         verification.verify(dataset.read(directory))
-    except (tarfile.TarError, KeyError, EOFError, zlib.error, python_version.Error) as error:
+    except _DAMAGE as error:
         raise DamagedError(f'{copy} is damaged ({error}): {_REMEDY}')
     except UserError as error:
         # The directory will be removed, so the message names the copy instead.
@@ -111,10 +119,9 @@ def _open_copy(published, copy):
         is_python = not os.path.exists(os.path.join(copy, names[0]))
         names = list(map(python_version.pickle_name, names)) if is_python else names
         dataset.check_no_further_file(copy, names)
-        yield lambda name: _open_file(os.path.join(copy, name)), is_python
+        yield lambda name: open(os.path.join(copy, name), 'rb'), is_python
         return
-    with _open_file(copy):
-        md5 = files.digest(copy, 'md5')
+    md5 = files.digest(copy, 'md5')
     directories = {archive.md5: archive.directory for archive in published.archives}
     if md5 not in directories:
         expected = ' or '.join(directories)
@@ -124,13 +131,3 @@ def _open_copy(published, copy):
     directory = directories[md5]
     with tarfile.open(copy, 'r:gz') as tar:
         yield lambda name: tar.extractfile(f'{directory}/{name}'), directory != published.directory
-
-
-def _open_file(path):
-    """Open a file of another program; raise DamagedError if it cannot be read."""
-    try:
-        return open(path, 'rb')
-    except FileNotFoundError:
-        raise DamagedError(f'{path} is missing: {_REMEDY}')
-    except OSError as error:
-        raise DamagedError(f'{path} cannot be read ({error.strerror}): {_REMEDY}')

@@ -17,7 +17,7 @@ import numpy as np
 
 from cifar10.config import DEPTH, HEIGHT, NUM_CLASSES, WIDTH
 from cifar10.data import catalog
-from cifar10.errors import UserError, warn
+from cifar10.errors import UserError
 from cifar10.system import directories, files
 
 IMAGE_BYTES = HEIGHT * WIDTH * DEPTH
@@ -31,13 +31,10 @@ MAX_CLASSES = 256  # a label has one byte
 CLASS_NAMES = 'airplane automobile bird cat deer dog frog horse ship truck'.split()
 
 
-def default_data_dir(name):
-    """Return the directory of a published data set if the user names none."""
-    return f'/tmp/{name}_data'
-
-
-DATA_DIR = default_data_dir('cifar10')
-SYNTHETIC_DATA_DIR = '/tmp/cifar10_synthetic'
+# Directories of the data sets if the user names none
+DATA_DIRS = {name: f'/tmp/{name}_data' for name in catalog.PUBLISHED}
+DATA_DIRS['synthetic'] = '/tmp/cifar10_synthetic'
+DATA_DIR = DATA_DIRS['cifar10']
 
 
 class DataFile(NamedTuple):
@@ -83,15 +80,8 @@ class Split(NamedTuple):
         """Return a dict from the index of an example, from 0, to its image file; {} if unknown."""
         if not self.images_csv or not os.path.exists(self.images_csv):
             return {}
-        try:
-            with open(self.images_csv, newline='', encoding='utf-8-sig') as file:
-                return {int(row['index']): str(row['file']) for row in csv.DictReader(file)}
-        except (OSError, KeyError, TypeError, ValueError, csv.Error):
-            warn(
-                f'{self.images_csv} is damaged, so no image file is named: it must have the columns index, file, class, '
-                'separated by commas; restore or delete it'
-            )
-            return {}
+        with open(self.images_csv, newline='', encoding='utf-8-sig') as file:
+            return {int(row['index']): row['file'] for row in csv.DictReader(file)}
 
 
 class Dataset(NamedTuple):
@@ -100,11 +90,6 @@ class Dataset(NamedTuple):
     directory: str
     train: Split
     test: Split
-
-    @property
-    def splits(self):
-        """Training and test Split."""
-        return self.train, self.test
 
     @property
     def class_names(self):
@@ -155,19 +140,18 @@ def _find_published(directory):
     return found if count(found) else None
 
 
-def read(data_dir=DATA_DIR, with_class_names=True):
+def read(data_dir=DATA_DIR):
     """Return the Dataset in a directory, without reading the records.
 
     Args:
       data_dir: directory of a data set, or parent of a published data set. A Dataset is returned
         unchanged.
-      with_class_names: False does not read the class names of a published layout.
 
     Returns:
       A Dataset; if the directory has no data set, the layout of CIFAR-10.
 
     Raises:
-      UserError: dataset.json or a file of class names is damaged.
+      UserError: dataset.json is damaged.
     """
     if isinstance(data_dir, Dataset):
         return data_dir
@@ -180,14 +164,13 @@ def read(data_dir=DATA_DIR, with_class_names=True):
     if own_dataset:
         return own_dataset
     published = _find_published(directory) or catalog.CIFAR10
-    num_classes = published.num_classes
-    names = None
-    if with_class_names:
-        names = _read_class_names(os.path.join(directory, published.names_files[0]), num_classes)
+    class_names = _read_class_names(os.path.join(directory, published.names_files[0]))
+    # Programs of the tutorial accept any names.
+    names = class_names if len(class_names) == published.num_classes else None
     splits = []
     for file_names in (published.train_files, published.test_files):
-        splits.append(Split([], num_classes, names, published.label_bytes))
-        splits[-1].files.extend(DataFile(os.path.join(directory, name)) for name in file_names)
+        split_files = [DataFile(os.path.join(directory, name)) for name in file_names]
+        splits.append(Split(split_files, published.num_classes, names, published.label_bytes))
     return Dataset(directory, *splits)
 
 
@@ -201,7 +184,7 @@ def is_present(data_dir, published=None):
     directories.check_no_file(directory)
     if not os.path.isdir(directory) or directories.is_empty(directory):
         return False
-    found = read(directory, with_class_names=False)  # Programs of the tutorial accept any.
+    found = read(directory)
     for path in found.train.paths + found.test.paths:
         if not os.path.exists(path):
             raise UserError(
@@ -234,15 +217,12 @@ def _parse_dataset_info(directory, content):
     names = check_class_names(content['classes'])
     splits = []
     for split_name in ('train', 'test'):
-        if not content[split_name]:
-            raise ValueError(f'{split_name} has no files')
+        split_files = [
+            DataFile(os.path.join(directory, name), file_info['examples'], file_info['sha256'])
+            for name, file_info in content[split_name].items()
+        ]
         images_csv = os.path.join(directory, IMAGES_CSV_FILES[split_name])
-        splits.append(Split([], len(names), names, images_csv=images_csv))
-        for name, file_info in content[split_name].items():
-            path = os.path.join(directory, name)
-            splits[-1].files.append(
-                DataFile(path, int(file_info['examples']), str(file_info['sha256']))
-            )
+        splits.append(Split(split_files, len(names), names, images_csv=images_csv))
     return Dataset(directory, *splits)
 
 
@@ -264,22 +244,12 @@ def check_class_names(names):
     return names
 
 
-def _read_class_names(path, num_classes):
-    """Return the class names in a file, in label order; None without the file.
-
-    Raises:
-      UserError: the file does not list `num_classes` valid names.
-    """
+def _read_class_names(path):
+    """Return the class names in a file, in label order; none without the file."""
     if not os.path.exists(path):
-        return None
-    try:
-        with open(path, encoding='utf-8-sig') as file:
-            names = list(filter(None, map(str.strip, file)))
-        if len(names) != num_classes:
-            raise ValueError(f'the number of class names is {len(names)}, not {num_classes}')
-        return check_class_names(names)
-    except ValueError as error:
-        raise UserError(f'{path} is damaged ({error}): correct or delete it')
+        return []
+    with open(path, encoding='utf-8-sig', errors='replace') as file:
+        return [unicodedata.normalize('NFC', line.strip()) for line in file if line.strip()]
 
 
 def format_class_names(class_names):

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import itertools
 import json
 import os
 
@@ -12,7 +13,7 @@ from cifar10.data import catalog, dataset, verification
 from cifar10.errors import UserError
 from cifar10.system import directories, files
 
-TEST_FRACTION = 0.1  # of the images of each class, if there are no test images
+_FILES = {'train': dataset.TRAIN_FILES, 'test': dataset.TEST_FILES}
 
 
 @contextlib.contextmanager
@@ -22,7 +23,7 @@ def lock_files_dir(data_dir, published=catalog.CIFAR10, progress=None):
         yield None
         return
     path = dataset.files_dir(data_dir, published)
-    with _lock_parent(path, progress):
+    with directories.lock(os.path.dirname(os.path.abspath(path)), progress=progress):
         # Another process may have written it meanwhile.
         yield None if dataset.is_present(data_dir, published) else path
 
@@ -36,32 +37,13 @@ def new_dataset(path, progress=None):
       progress: a function of one line of text.
 
     Raises:
-      UserError: `path` exists and is not an empty directory, or cannot be written.
+      UserError: `path` exists and is not an empty directory.
     """
-    check_new_directory(path)
-    with _lock_parent(path, progress):
-        check_new_directory(path)  # Another process may have written it.
+    with directories.lock(os.path.dirname(os.path.abspath(path)), progress=progress):
+        if os.path.lexists(path) and not (os.path.isdir(path) and directories.is_empty(path)):
+            raise UserError(f'{path} exists: give the name of a new directory')
         with verified_directory(path) as directory:
             yield directory
-
-
-def check_new_directory(path):
-    """Raise UserError unless `path` is new or an empty directory."""
-    if not path:
-        raise UserError('The name of the new directory is empty: give a name')
-    if os.path.lexists(path) and (
-        os.path.islink(path) or not os.path.isdir(path) or not directories.is_empty(path)
-    ):
-        raise UserError(f'{path} exists: give the name of a new directory')
-
-
-@contextlib.contextmanager
-def _lock_parent(path, progress):
-    """Create and lock the parent of `path`."""
-    parent = os.path.dirname(os.path.abspath(path))
-    directories.make(parent)
-    with directories.lock(parent, progress=progress):
-        yield
 
 
 @contextlib.contextmanager
@@ -71,50 +53,54 @@ def verified_directory(path):
     After an error the directory is removed.
 
     Raises:
-      UserError: the directory cannot be written, or its files are invalid.
+      UserError: the files are invalid.
+      OSError: the directory cannot be written.
     """
-    try:
-        with directories.atomic_directory(path) as directory:
-            yield directory
-            verification.verify(dataset.read(directory))
-    except OSError as error:
-        raise UserError(
-            f'Cannot write the data set to {path} ({error}): '
-            'make room there, or give another directory'
-        )
+    with directories.atomic_directory(path) as directory:
+        yield directory
+        verification.verify(dataset.read(directory))
 
 
-class RecordWriter:
-    """Writer of the records of one split."""
+def write_split(directory, split_name, chunks, num_examples, class_names):
+    """Write the files of a split, and a CSV file with index, image file and class of each example.
 
-    def __init__(self, directory, names, num_examples):
-        """Distribute at most `num_examples` evenly among the files `names`."""
-        self._paths = [os.path.join(directory, name) for name in names]
-        self._examples_per_file = -(-num_examples // len(names))
-        self._count = 0
-
-    def write(self, labels, images):
-        """Write the labels, integers [n], and the images, uint8 [n, 3, 32, 32]."""
-        label_bytes = np.asarray(labels, np.uint8).reshape(-1, 1)
-        rows = np.concatenate([label_bytes, np.reshape(images, [-1, dataset.IMAGE_BYTES])], 1)
+    Args:
+      directory: the directory.
+      split_name: 'train' or 'test'.
+      chunks: an iterable of labels, int64 [n], images, uint8 [n, 3, 32, 32], and the n names of
+        their image files, or none. Unprintable characters are escaped.
+      num_examples: at most this number is distributed evenly among the files.
+      class_names: class names in label order.
+    """
+    names = _FILES[split_name]
+    examples_per_file = -(-num_examples // len(names))
+    count, lines = 0, []
+    for labels, images, image_files in chunks:
+        label_bytes = labels.astype(np.uint8).reshape(-1, 1)
+        rows = np.concatenate([label_bytes, images.reshape(-1, dataset.IMAGE_BYTES)], 1)
+        shown = map(errors.escape_unprintable, image_files)
+        lines += zip(itertools.count(count), shown, [class_names[label] for label in labels])
         while len(rows):
-            file_index, num_written = divmod(self._count, self._examples_per_file)
-            part, rows = np.split(rows, [self._examples_per_file - num_written])
-            with open(self._paths[file_index], 'ab') as file:
+            file_index, num_written = divmod(count, examples_per_file)
+            part, rows = np.split(rows, [examples_per_file - num_written])
+            with open(os.path.join(directory, names[file_index]), 'ab') as file:
                 file.write(part.tobytes())
-            self._count += len(part)
+            count += len(part)
+    if lines:
+        path = os.path.join(directory, dataset.IMAGES_CSV_FILES[split_name])
+        with open(path, 'w', newline='', encoding='utf-8') as file:
+            csv.writer(file, lineterminator='\n').writerows([['index', 'file', 'class'], *lines])
 
 
-def write_dataset_info(directory, class_names, origin):
+def write_dataset_info(directory, class_names):
     """Write dataset.json and, for the books' programs, batches.meta.txt.
 
     Args:
       directory: directory of the files.
       class_names: class names in label order.
-      origin: string, the source of the images.
     """
-    content = {'classes': class_names, 'origin': origin}
-    for split_name, names in [('train', dataset.TRAIN_FILES), ('test', dataset.TEST_FILES)]:
+    content = {'classes': class_names}
+    for split_name, names in _FILES.items():
         content[split_name] = {}
         for name in names:
             path = os.path.join(directory, name)
@@ -127,24 +113,6 @@ def write_dataset_info(directory, class_names, origin):
         json.dump(content, file, indent=1)
     with open(os.path.join(directory, dataset.CLASS_NAMES_FILE), 'w', encoding='utf-8') as names:
         names.write('\n'.join(class_names) + '\n')
-
-
-def write_images_csv(directory, split_name, image_files, class_names):
-    """Write the CSV file with index, image file and class of each example of a split.
-
-    Args:
-      directory: directory of the files.
-      split_name: 'train' or 'test'.
-      image_files: names of the image files, in the order of the examples. Unprintable characters
-        are escaped.
-      class_names: class name of each example.
-    """
-    path = os.path.join(directory, dataset.IMAGES_CSV_FILES[split_name])
-    with open(path, 'w', newline='', encoding='utf-8') as file:
-        writer = csv.writer(file, lineterminator='\n')
-        writer.writerow(['index', 'file', 'class'])
-        names = map(errors.escape_unprintable, image_files)
-        writer.writerows(zip(range(len(image_files)), names, class_names))
 
 
 def hold_out(source, path, num_examples, seed, progress=None):
@@ -174,22 +142,19 @@ def hold_out(source, path, num_examples, seed, progress=None):
     is_test = select_held_out(labels, num_examples, np.random.RandomState(seed))
     names = list(source.class_names or map(str, range(source.num_classes)))
     image_files = source.train.image_files()
+
+    def select(mask):
+        first = 0
+        for chunk_labels, images in verification.read_examples(source.train):
+            chosen = np.flatnonzero(mask[first : first + len(images)])
+            chosen_files = [image_files[first + i] for i in chosen] if image_files else []
+            yield chunk_labels[chosen], images[chosen], chosen_files
+            first += len(images)
+
     with new_dataset(path, progress) as directory:
-        num_written = 0
-        parts = [('train', dataset.TRAIN_FILES, ~is_test), ('test', dataset.TEST_FILES, is_test)]
-        writers = [RecordWriter(directory, file_names, mask.sum()) for _, file_names, mask in parts]
-        for _, images in verification.read_examples(source.train):
-            block = slice(num_written, num_written + len(images))
-            for writer, (_, _, mask) in zip(writers, parts):
-                writer.write(labels[block][mask[block]], images[mask[block]])
-            num_written = block.stop
-        for split_name, _, mask in parts if image_files else []:
-            files_of_split = [image_files.get(index, '') for index in np.flatnonzero(mask)]
-            class_names = [names[label] for label in labels[mask]]
-            write_images_csv(directory, split_name, files_of_split, class_names)
-        source_dir = os.path.abspath(source.directory)
-        origin = f'the training images of {source_dir}, held out with num_examples={num_examples} seed={seed}'
-        write_dataset_info(directory, names, origin)
+        for split_name, mask in [('train', ~is_test), ('test', is_test)]:
+            write_split(directory, split_name, select(mask), mask.sum(), names)
+        write_dataset_info(directory, names)
 
 
 def select_held_out(labels, num_examples, rng):

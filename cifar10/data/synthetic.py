@@ -68,7 +68,9 @@ def draw_records(count, rng):
     return rows
 
 
-def maybe_write(data_dir=dataset.SYNTHETIC_DATA_DIR, records_per_file=10000, seed=0, progress=show):
+def maybe_write(
+    data_dir=dataset.DATA_DIRS['synthetic'], records_per_file=10000, seed=0, progress=show
+):
     """Write the data set to data_dir/cifar-10-batches-bin, unless it exists.
 
     Args:

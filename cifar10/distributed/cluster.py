@@ -3,7 +3,7 @@
 import collections
 import json
 import re
-from typing import NamedTuple, Optional, Tuple
+from typing import NamedTuple, Tuple
 
 from cifar10.errors import UserError
 
@@ -43,7 +43,6 @@ class Cluster(NamedTuple):
 
     ps_hosts: Tuple[str, ...]
     worker_hosts: Tuple[str, ...]
-    chief_job: Optional[str] = None  # 'chief' or 'master', the job of worker 0 in TF_CONFIG
 
     @property
     def ps_tasks(self):
@@ -69,20 +68,9 @@ class Cluster(NamedTuple):
         """Return the 'host:port' of a Task."""
         return getattr(self, task.job_name + '_hosts')[task.index]
 
-    def name(self, task):
-        """Return the name of a Task. In TF_CONFIG, the chief is not one of the workers."""
-        if not self.chief_job or task.job_name != 'worker':
-            return str(task)
-        return str(Task('worker', task.index - 1) if task.index else Task(self.chief_job, 0))
-
     def describe(self, task):
         """Return a string with a Task and its address."""
-        return f'{self.name(task)} ({self.address(task)})'
-
-    def count_workers(self):
-        """Return a string with the number of workers."""
-        chief = f', with the {self.chief_job}' if self.chief_job else ''
-        return f'{len(self.worker_hosts)}{chief}'
+        return f'{task} ({self.address(task)})'
 
     def check(self, task=None):
         """Check the addresses and the Task.
@@ -157,39 +145,21 @@ def from_tf_config(text):
     "evaluator" are ignored.
 
     Raises:
-      UserError: the TF_CONFIG is malformed, or lacks the task.
+      UserError: the TF_CONFIG is malformed.
     """
     try:
         config = json.loads(text)
-        hosts, job_name, index = config['cluster'], config['task']['type'], config['task']['index']
-        for name, addresses in [(job_name, [])] + list(hosts.items()):
-            if name not in _CHIEFS + (EVALUATOR,) + JOBS:
-                names = 'chief, master, ps, worker and evaluator'
-                raise ValueError(f'only {names} are jobs, not {name!r}')
-            if not isinstance(addresses, list) or not all(isinstance(a, str) for a in addresses):
-                raise ValueError(f'the addresses of {name} are not a list of strings')
-        chief, master, ps, worker = [tuple(hosts.get(name, [])) for name in _CHIEFS + JOBS]
-        chief += master
-        index = int(str(index))
-        if len(chief) > 1 or job_name in _CHIEFS and index:
-            raise ValueError('there can be one chief, with the index 0')
+        job_name, index = config['task']['type'], int(config['task']['index'])
+        hosts = {job: list(addresses) for job, addresses in config['cluster'].items()}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(
-            'TF_CONFIG is malformed (%s): write {"cluster": {"ps": ["host:port"], "worker": '
+            f'TF_CONFIG is malformed ({error!r}): write {{"cluster": {{"ps": ["host:port"], "worker": '
             '["host:port"]}, "task": {"type": "worker", "index": 0}}'
-            % (f'{error} is missing' if isinstance(error, KeyError) else error)
         )
-    if not chief + worker:
-        raise UserError('TF_CONFIG has no worker: add "worker": ["host:port"] to its cluster')
-    num_tasks = len(hosts.get(job_name, []))
-    if job_name != EVALUATOR and not 0 <= index < num_tasks:
-        raise UserError(
-            f'TF_CONFIG has no {job_name} {index}: '
-            f'its number of {job_name} addresses is {num_tasks}, and indexes begin at 0'
-        )
-    if job_name == 'worker':
+    chief = hosts.get('chief', hosts.get('master', []))
+    workers = chief + hosts.get('worker', [])
+    if job_name in _CHIEFS:
+        job_name = 'worker'
+    elif job_name == 'worker':
         index += len(chief)
-    chief_job = ('chief' if hosts.get('chief') else 'master') if chief else None
-    return Cluster(ps, chief + worker, chief_job), Task(
-        'worker' if job_name in _CHIEFS else job_name, index
-    )
+    return Cluster(tuple(hosts.get('ps', [])), tuple(workers)), Task(job_name, index)

@@ -145,7 +145,7 @@ def compare_with_chief(worker):
     for name, value in json.loads(own).items():
         if value != chiefs.get(name):
             raise UserError(
-                f'{worker.cluster.name(worker.task)} has another {name} than the chief: '
+                f'{worker.task} has another {name} than the chief: '
                 'give all workers the same flags and data'
             )
 

@@ -90,13 +90,11 @@ def open_run(train_dir, record, fresh=False):
     train_dir = os.path.abspath(train_dir)  # '.' would follow the renamed directory.
     busy = f'Another process is training in {train_dir}: stop it, or give another --train_dir'
     notes = []
-    directories.make(train_dir)
     if fresh and any(map(_RUN_FILE.fullmatch, checkpoint.file_names(train_dir))):
         with directories.lock(train_dir, busy):
             aside = f'{train_dir}.{time.strftime("%Y%m%d-%H%M%S")}'
             os.rename(train_dir, aside)
             notes.append(f'Moved the run in {train_dir} to {aside}')
-        directories.make(train_dir)
     with directories.lock(train_dir, busy):
         resumed = checkpoint.read_latest(train_dir)
         notes += resumed.notes if resumed else []

@@ -117,6 +117,8 @@ def _parse(content):
         content['batches_per_step'] = content['num_towers']
     if content.get('class_names'):
         content['class_names'] = dataset.check_class_names(content['class_names'])
+    if hparams['optimizer'] == 'muon' and not hparams['matrix_weight_rms']:
+        hparams['recipe'] += ' of an early version'  # It can be evaluated, but not resumed.
     return RunRecord(
         HParams(**hparams), **{name: content[name] for name in _FIELDS if name in content}
     )

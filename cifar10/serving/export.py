@@ -1,17 +1,14 @@
-"""Export of a checkpoint to a SavedModel and to TensorFlow Lite.
+"""Export of a checkpoint to a SavedModel.
 
 TensorFlow 2 and TensorFlow Serving load the SavedModel without this package.
 """
 
 import os
-import sys
 
-from absl import logging
 import tensorflow.compat.v1 as tf
 
-from cifar10 import cpu_kernels, distortions, errors
+from cifar10 import cpu_kernels, distortions
 from cifar10.config import DEPTH, HEIGHT, WIDTH
-from cifar10.errors import UserError
 from cifar10.system import directories, files
 
 CLASS_NAMES_ASSET = ('assets.extra', 'class_names.txt')  # one name per line, in label order
@@ -44,19 +41,11 @@ def write(trained_model, export_dir, progress):
     Raises:
       UserError: the directory cannot be written, or the checkpoint does not fit the network.
     """
-    directories.make(export_dir)
-    path = export_dir
-    try:
-        with directories.lock(export_dir, progress=progress):
-            path = os.path.join(export_dir, str(max(list_versions(export_dir), default=0) + 1))
-            # TensorFlow Serving ignores the temporary directory: its name is not a number.
-            with directories.atomic_directory(path) as directory:
-                _save(trained_model, directory)
-    except (tf.errors.OpError, OSError) as error:
-        raise UserError(
-            f'Cannot write the model to {path} ({errors.reason(error)}): '
-            'make room there, make it writable, or give another --export_dir'
-        )
+    with directories.lock(export_dir, progress=progress):
+        path = os.path.join(export_dir, str(max(list_versions(export_dir), default=0) + 1))
+        # TensorFlow Serving ignores the temporary directory: its name is not a number.
+        with directories.atomic_directory(path) as directory:
+            _save(trained_model, directory)
     return path
 
 
@@ -96,7 +85,10 @@ def _build_signatures(trained_model):
 
 def _build_signature(images, pixels, trained_model):
     padded = cpu_kernels.pad_batch(pixels, 1)
-    probabilities = _probabilities(padded, trained_model.network)[: tf.shape(images)[0]]
+    crops = distortions.crop(tf.transpose(padded, [0, 3, 1, 2]))
+    with cpu_kernels.portable():
+        logits = trained_model.network.inference(crops)
+    probabilities = tf.nn.softmax(logits)[: tf.shape(images)[0]]
     classes = tf.argmax(probabilities, 1)
     outputs = {
         'classes': classes,
@@ -104,36 +96,3 @@ def _build_signature(images, pixels, trained_model):
         'probabilities': probabilities,
     }
     return tf.saved_model.predict_signature_def({'images': images}, outputs)
-
-
-def _probabilities(images, network):
-    """Build the probabilities, float32 [n, classes], of images [n, 32, 32, 3], 0 to 255."""
-    crops = distortions.crop(tf.transpose(images, [0, 3, 1, 2]))
-    with cpu_kernels.portable():
-        return tf.nn.softmax(network.inference(crops))
-
-
-def convert_to_tflite(trained_model):
-    """Return the bytes of a TensorFlow Lite model.
-
-    Input: `images`, float32 [n, 32, 32, 3], 0 to 255; n is 1 unless the caller resizes the input.
-    Output: `probabilities`, float32 [n, classes].
-
-    Args:
-      trained_model: a TrainedModel.
-
-    Raises:
-      UserError: the checkpoint does not fit the network.
-    """
-    logging.set_verbosity(logging.ERROR)  # The converter logs a lot.
-    # TensorFlow 1.15 starts a converter program, which is in the directory of this interpreter.
-    os.environ['PATH'] = os.pathsep.join(
-        [os.path.dirname(sys.executable), os.environ.get('PATH', '')]
-    )
-    with tf.Graph().as_default(), tf.Session() as session:
-        images = tf.placeholder(tf.float32, [None, HEIGHT, WIDTH, DEPTH], 'images')
-        with trained_model.constants_scope():
-            probabilities = _probabilities(images, trained_model.network)
-        return tf.lite.TFLiteConverter.from_session(
-            session, [images], [tf.identity(probabilities, 'probabilities')]
-        ).convert()

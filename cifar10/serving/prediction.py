@@ -1,6 +1,5 @@
 """Prediction of image files with a checkpoint or an exported model."""
 
-import csv
 import io
 import json
 import os
@@ -96,22 +95,6 @@ def json_line(prediction):
         for number, name, probability in zip(*columns)
     ]
     return json.dumps({'file': path, 'predictions': predictions}) + '\n'
-
-
-def csv_header(top_k):
-    """Return the header line for `csv_line`."""
-    columns = [f'name_{i},probability_{i}' for i in range(1, top_k + 1)]
-    return ','.join(['file'] + columns) + '\n'
-
-
-def csv_line(prediction):
-    """Return a line of CSV: file, then name and probability of each class."""
-    row = [errors.escape_unprintable(prediction.path)]
-    for name, probability in zip(prediction.names, prediction.probabilities):
-        row += [name, f'{probability:.7g}']
-    line = io.StringIO()
-    csv.writer(line, lineterminator='\n').writerow(row)
-    return line.getvalue()
 
 
 def checkpoint_predictor(trained_model, batch_size):

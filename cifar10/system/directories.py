@@ -61,7 +61,9 @@ def is_empty(path):
 
 @contextlib.contextmanager
 def lock(path, busy=None, progress=None):
-    """Hold the exclusive lock on a directory, if the file system has locks: flock on a file in it.
+    """Make a directory, and hold the exclusive lock on it: flock on a file in it.
+
+    A file system without locks has no effect.
 
     Args:
       path: the directory.
@@ -69,35 +71,30 @@ def lock(path, busy=None, progress=None):
       progress: a function of the line that is printed before the wait, or None.
 
     Raises:
-      UserError: see `busy`; or, with `busy`, the file cannot be written.
+      UserError: the directory cannot be made or written; see also `busy`.
     """
+    make(path)
     file_path = os.path.join(path, LOCK_FILE)
-    with contextlib.ExitStack() as stack:
-        try:
-            # NFS locks only files that are open for writing.
-            file = stack.enter_context(open(file_path, 'a'))
-        except OSError as error:
-            if busy:
-                raise UserError(
-                    f'Cannot write {file_path} ({error.strerror}): '
-                    'make room there, make it writable, or give another directory'
-                )
-        else:
-            _acquire(file, path, busy, progress)
-        yield
-
-
-def _acquire(file, path, busy, progress):
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        if busy:
-            raise UserError(busy)
-        if progress:
-            progress(f'Waiting for another process in {path}')
-        fcntl.flock(file, fcntl.LOCK_EX)
-    except OSError:  # The file system has no locks.
-        pass
+        # NFS locks only files that are open for writing.
+        file = open(file_path, 'a')  # noqa: SIM115 (it is closed below)
+    except OSError as error:
+        raise UserError(
+            f'Cannot write {file_path} ({error.strerror}): '
+            'make room there, make it writable, or give another directory'
+        )
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if busy:
+                raise UserError(busy)
+            if progress:
+                progress(f'Waiting for another process in {path}')
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError:  # The file system has no locks.
+            pass
+        yield
 
 
 def is_locked(path):

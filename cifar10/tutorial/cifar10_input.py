@@ -71,8 +71,8 @@ def distorted_inputs(
       UserError: a file is missing or malformed, or the images are smaller than `image_size`.
     """
     image_size = _checked_size(image_size)
-    # Accept any label and class names, because own networks have any number of classes.
-    split = dataset.read(data_dir, with_class_names=False).train
+    # Accept any label, because own networks have any number of classes.
+    split = dataset.read(data_dir).train
     split = verification.verify_split(split._replace(num_classes=dataset.MAX_CLASSES))
     num_examples = min(num_examples or NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN, split.num_examples)
     print(
@@ -116,7 +116,7 @@ def inputs(
       UserError: a file is missing or malformed, or the images are smaller than `image_size`.
     """
     image_size = _checked_size(image_size)
-    found = dataset.read(data_dir, with_class_names=False)
+    found = dataset.read(data_dir)
     split = found.test if eval_data else found.train
     verification.verify_split(split._replace(num_classes=dataset.MAX_CLASSES))
     labels, images = input_lib.undistorted_records(split, batch_size, num_epochs)
