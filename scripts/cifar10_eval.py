@@ -120,7 +120,6 @@ def main():
         files.check_writable(FLAGS.predictions_file)
     if FLAGS.figures_dir:
         directories.make(FLAGS.figures_dir)
-        files.check_writable(os.path.join(FLAGS.figures_dir, 'mistakes.png'))
     result = evaluation.evaluate_checkpoints(
         evaluator(), checkpoints(), FLAGS.eval_dir, FLAGS.top_k
     )

@@ -119,7 +119,7 @@ def _open_copy(published, copy):
         is_python = not os.path.exists(os.path.join(copy, names[0]))
         names = list(map(python_version.pickle_name, names)) if is_python else names
         dataset.check_no_further_file(copy, names)
-        yield lambda name: open(os.path.join(copy, name), 'rb'), is_python
+        yield lambda name: open(os.path.join(copy, name), 'rb'), is_python  # noqa: SIM115
         return
     md5 = files.digest(copy, 'md5')
     directories = {archive.md5: archive.directory for archive in published.archives}

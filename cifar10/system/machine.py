@@ -9,8 +9,6 @@ from typing import NamedTuple, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from cifar10.errors import UserError
-
 GPU_REMEDY = (
     "if there is an NVIDIA GPU: pip install 'tensorflow[and-cuda]' on Linux; TF_CPP_MIN_LOG_LEVEL=0 shows TensorFlow's "
     'messages about GPUs'
@@ -85,13 +83,8 @@ def num_sub_batches(devices, batch_size, inter_op=0):
     """
     if is_gpu(devices[0]):
         return 1
-    return max(
-        1,
-        min(
-            _SUB_BATCHES_PER_CORE * (inter_op or num_cores()) // len(devices),
-            batch_size // _MIN_EXAMPLES_PER_SUB_BATCH,
-        ),
-    )
+    for_cores = _SUB_BATCHES_PER_CORE * (inter_op or num_cores()) // len(devices)
+    return max(1, min(for_cores, batch_size // _MIN_EXAMPLES_PER_SUB_BATCH))
 
 
 def resources(devices, num_sub_batches, variable_strategy='cpu', overrides=Threads()):
@@ -146,11 +139,9 @@ def session_config(devices, threads=None, log_device_placement=False):
 
 def _cpu_info(field):
     """Return a field of the first core in /proc/cpuinfo, or ''."""
-    if os.path.exists(_CPU_INFO_FILE):
-        with open(_CPU_INFO_FILE) as info:
-            for value in re.findall(f'^{field}\\s*: (.*)$', info.read(), re.M):
-                return value
-    return ''
+    path = pathlib.Path(_CPU_INFO_FILE)
+    text = path.read_text() if path.exists() else ''
+    return (re.findall(f'^{field}\\s*: (.*)$', text, re.M) + [''])[0]
 
 
 def cpu_name():
@@ -174,37 +165,16 @@ def compute_dtype(choice, is_gpu):
     Args:
       choice: HParams.compute_dtype.
       is_gpu: True for a network on a GPU.
-
-    Raises:
-      UserError: this version of TensorFlow has no convolutions in bfloat16.
     """
-    device_type = 'GPU' if is_gpu else 'CPU'
-    if choice == 'auto':
-        is_fast = (
-            not is_gpu
-            and _BFLOAT16_INSTRUCTIONS & set(_cpu_info('flags').split())
-            and onednn_setting() != 'off'
-            and _has_bfloat16_kernels(device_type)
-        )
-        return tf.bfloat16 if is_fast else tf.float32
-    if choice == 'bfloat16' and not _has_bfloat16_kernels(device_type):
-        raise UserError(
-            f'--compute_dtype=bfloat16 does not work on a {device_type} with TensorFlow {tf.__version__}: '
-            'install a newer version, or leave it out'
-        )
-    return tf.as_dtype(choice)
-
-
-def _has_bfloat16_kernels(device_type):
-    """Return True if TensorFlow has convolutions in bfloat16, on 'CPU' or 'GPU'; 1.15 has none."""
-    from tensorflow.python.framework import kernels
-
-    return any(
-        tf.bfloat16.as_datatype_enum in constraint.allowed_values.list.type
-        for kernel in kernels.get_registered_kernels_for_op('Conv2D').kernel
-        for constraint in kernel.constraint
-        if kernel.device_type == device_type  # XLA has types of its own.
+    if choice != 'auto':
+        return tf.as_dtype(choice)
+    is_fast = (
+        not is_gpu
+        and _BFLOAT16_INSTRUCTIONS & set(_cpu_info('flags').split())
+        and onednn_setting() != 'off'
+        and not tf.__version__.startswith('1.')  # It has no convolutions in bfloat16.
     )
+    return tf.bfloat16 if is_fast else tf.float32
 
 
 def gpu_names(config=None):
