@@ -34,21 +34,15 @@ class Evaluator:
         Args:
           split: the Split to evaluate, e.g. the test split of a Dataset.
           device: the device of the network.
-          num_examples: evaluate only the first `num_examples`; None evaluates all.
+          num_examples: evaluate at most the first `num_examples`; None evaluates all.
           network_name: see network.of_run.
 
         Raises:
-          UserError: a file is missing or malformed, or there are fewer examples than num_examples.
+          UserError: a file is missing or malformed.
         """
         split = verification.verify_split(split)
-        num_present = split.num_examples
         self._split, self._device, self._network_name = split, device, network_name
-        self._num_examples = num_examples or num_present
-        if self._num_examples > num_present:
-            raise UserError(
-                f'--num_examples={num_examples} is more than the {num_present} existing examples: '
-                'leave it out to evaluate all'
-            )
+        self._num_examples = min(num_examples or split.num_examples, split.num_examples)
 
     def _build(self, chosen):
         """Build the graph with a Network, unless it is there."""

@@ -160,14 +160,9 @@ def is_complete(job, directory, saved_step):
     """Return True, after a line, if the run in a directory has saved the last step of its Job."""
     if saved_step < job.run_length.last_step:
         return False
-    limits = {
-        'max_steps': job.settings.max_steps,
-        'epochs': job.run_length.num_steps(job.hparams),
-    }
-    reached = ' and '.join(name for name, limit in limits.items() if limit <= saved_step)
     print(
         f'Nothing to do: the run in {directory} has made {saved_step} of {job.run_length.last_step} steps; '
-        f'increase {reached} to extend it'
+        'increase --max_steps or --epochs to extend it'
     )
     return True
 

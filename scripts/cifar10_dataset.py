@@ -27,6 +27,7 @@ from cifar10.cli import data_flags, program
 from absl import flags
 
 from cifar10.data import (
+    catalog,
     conversion,
     copies,
     dataset,
@@ -37,26 +38,15 @@ from cifar10.errors import UserError
 from cifar10.system import directories, signals
 
 FLAGS = flags.FLAGS
-DATA_FLAGS = ['dataset', 'data_dir']
 
 
 def download_published():
     """Download CIFAR-10 or CIFAR-100, unless it exists."""
-    if FLAGS.dataset == 'synthetic':
-        raise UserError(
-            '--dataset=synthetic cannot be downloaded: '
-            'use the command synthetic, or give another name'
-        )
     print_counts(data_flags.prepared_dataset(FLAGS.dataset))
 
 
 def synthetic():
     """Generate the synthetic data set, unless it exists."""
-    if FLAGS['dataset'].present and FLAGS.dataset != 'synthetic':
-        raise UserError(
-            f'--dataset={FLAGS.dataset} cannot be generated: '
-            'use the command download, or leave it out'
-        )
     print_counts(data_flags.prepared_dataset('synthetic'))
 
 
@@ -68,11 +58,6 @@ def convert(source, out):
             f'{source} is not the archive of a published data set: '
             'give a good copy, or a directory of images'
         )
-    for name in ('test_fraction', 'seed'):
-        if published and FLAGS[name].present:
-            raise UserError(
-                f'--{name} has no effect, because {source} has test images: leave it out'
-            )
     with signals.StopRequest(raises=True):
         if published:
             with dataset_writer.new_dataset(out, data_flags.show) as directory:
@@ -98,7 +83,12 @@ def hold_out(source, out):
 
 def info():
     """Verify a data set and its checksums, if any; print the number of images per class."""
-    found = verification.verify(data_flags.existing_dataset())
+    path = data_flags.data_dir(FLAGS.dataset)
+    remedy = 'make a data set with `cifar10_dataset.py download`, or give another --data_dir'
+    directories.check_exists(path, remedy)
+    published = catalog.PUBLISHED.get(FLAGS.dataset) if FLAGS['dataset'].present else None
+    data_flags.use_copy(path, published)
+    found = verification.verify(dataset.read(dataset.files_dir(path, published)))
     for split in (found.train, found.test):
         verification.verify_checksums(split)
     names = found.class_names or list(map(str, range(found.num_classes)))
@@ -118,12 +108,12 @@ def print_counts(found):
     )
 
 
-COMMANDS = {  # function, arguments, flags
-    'download': (download_published, (), DATA_FLAGS),
-    'synthetic': (synthetic, (), ['dataset', 'data_dir']),
-    'convert': (convert, ('SRC', 'OUT'), ['test_fraction', 'seed']),
-    'holdout': (hold_out, ('SRC', 'OUT'), ['num_examples', 'seed']),
-    'info': (info, (), DATA_FLAGS),
+COMMANDS = {  # function, arguments
+    'download': (download_published, ()),
+    'synthetic': (synthetic, ()),
+    'convert': (convert, ('SRC', 'OUT')),
+    'holdout': (hold_out, ('SRC', 'OUT')),
+    'info': (info, ()),
 }
 
 
@@ -143,17 +133,13 @@ def define_flags():
 
 def main(command, *arguments):
     """Run a command; return the exit status."""
-    function, _, used = COMMANDS[command]
-    for name in sorted({name for _, _, names in COMMANDS.values() for name in names}):
-        if FLAGS[name].present and name not in used:
-            raise UserError(f'--{name} has no effect on {command}: leave it out')
-    return function(*arguments)
+    return COMMANDS[command][0](*arguments)
 
 
 ARGUMENTS = program.start(
     __name__,
     define_flags,
-    arguments={name: names for name, (_, names, _) in COMMANDS.items()},
+    arguments={name: names for name, (_, names) in COMMANDS.items()},
     needs_tensorflow=False,
 )
 

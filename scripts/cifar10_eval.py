@@ -100,7 +100,6 @@ def evaluator():
     """Prepare the data set; return the Evaluator that the flags select."""
     found = data_flags.dataset_from_flags()
     split = found.test if FLAGS.eval_data == 'test' else found.train
-    data_flags.check_top_k(split.num_classes)
     (device,) = training_job.find_devices(1) if FLAGS.use_gpu else ['/cpu:0']
     return evaluation.Evaluator(split, device, FLAGS.num_examples, FLAGS.network)
 

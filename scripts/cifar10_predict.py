@@ -22,7 +22,6 @@ from cifar10.cli import data_flags, program
 from absl import flags
 
 from cifar10 import errors
-from cifar10.errors import UserError
 from cifar10.system import directories
 
 FLAGS = flags.FLAGS
@@ -50,9 +49,6 @@ def define_flags():
 
 def check_flags():
     """Raise UserError if flags contradict each other."""
-    for name in ('checkpoint_dir', 'checkpoint'):
-        if FLAGS.saved_model_dir and FLAGS[name].present:
-            raise UserError(f'--{name} has no effect with --saved_model_dir: leave out one of them')
     if FLAGS.saved_model_dir:
         directories.check_exists(
             FLAGS.saved_model_dir,
@@ -82,8 +78,7 @@ def main(*names):
     failures = []
     paths = prediction.find_files(names, FLAGS.recursive)
     predict, class_names = predictor(len(paths))
-    data_flags.check_top_k(len(class_names))
-    count = FLAGS.top_k or min(5, len(class_names))
+    count = FLAGS.top_k or 5
     line = prediction.json_line if FLAGS.json else prediction.text_line
     for predictions in prediction.predict(paths, predict, class_names, count, failures):
         sys.stdout.writelines(map(line, predictions))

@@ -64,7 +64,6 @@ def main(path, *arguments):
         words = ['='.join([name, *map(os.path.expanduser, value)]) for name, *value in pairs]
         runner.run(path, words, package_modules, '--package_modules')
     except UserError as error:
-        program.print_traceback()
         sys.exit(f'cifar10_run.py: error: {error}')
 
 

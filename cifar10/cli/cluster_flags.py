@@ -19,14 +19,7 @@ from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS
 
-_FLAGS_OF_MODES = {
-    'replicas_to_aggregate': 'sync',
-    'fetch_steps': 'async',
-    'push_steps': 'async',
-    'average_period': 'average',
-}
 _TASK_FLAGS = 'ps_hosts', 'worker_hosts', 'job_name', 'task_index'
-_TASK_FLAG = re.compile(f'--?({"|".join(_TASK_FLAGS)})(=.*)?', re.DOTALL)
 _FRESH = re.compile('--?(no)?fresh(=.*)?')
 _MODE = re.compile(r'(?:^|\s)--?mode[= ](\w+)(?!\S)')
 _NUM_GPUS = re.compile(r'(?:^|\s)--?num_gpus[= ]([1-9]\d*)(?!\S)')
@@ -116,7 +109,7 @@ def strategy_from_flags(cluster):
     """Return the Strategy for a Cluster.
 
     Raises:
-      UserError: flags contradict each other or have no effect.
+      UserError: flags contradict each other.
     """
     mode = FLAGS.mode or ('sync' if cluster.ps_hosts else 'allreduce')
     if mode == 'allreduce' and cluster.ps_hosts:
@@ -133,12 +126,6 @@ def strategy_from_flags(cluster):
         FLAGS.push_steps,
         FLAGS.average_period,
     )
-    for name, own_mode in _FLAGS_OF_MODES.items():
-        if mode != own_mode and FLAGS[name].value != FLAGS[name].default:
-            raise UserError(
-                f'--{name} has no effect with --mode={mode}: '
-                f'leave it out, or give --mode={own_mode}'
-            )
     if strategy.num_aggregated > strategy.num_workers:
         raise UserError(
             f'--replicas_to_aggregate={strategy.replicas_to_aggregate} is more than the number of workers ({strategy.num_workers}): '
@@ -166,13 +153,7 @@ class TrainerCommand:
         Args:
           trainer: list of strings, the command without flags.
           trainer_flags: list of strings, the flags of every task.
-
-        Raises:
-          UserError: the launcher itself sets one of the flags.
         """
-        for flag in trainer_flags:
-            if _TASK_FLAG.fullmatch(flag):
-                raise UserError(f'{flag} is set by the launcher, for each task: leave it out')
         self._trainer, self._trainer_flags = trainer, trainer_flags
         # The last flag is valid. The trainer rejects malformed numbers.
         text = ' '.join(trainer_flags)
@@ -187,4 +168,4 @@ class TrainerCommand:
         others = self._trainer_flags
         if has_begun:  # --fresh, possibly from a --flagfile, would move the run aside.
             others = [flag for flag in others if not _FRESH.fullmatch(flag)] + ['--nofresh']
-        return self._trainer + own + others
+        return self._trainer + others + own

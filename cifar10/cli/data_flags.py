@@ -136,23 +136,6 @@ def prepared_dataset(dataset_name):
     return dataset.read(dataset.files_dir(path, published))
 
 
-def existing_dataset():
-    """Return the Dataset in --data_dir, which may be made from a copy there.
-
-    Raises:
-      UserError: the directory does not exist, or its copy is damaged.
-    """
-    path = data_dir(FLAGS.dataset)
-    directories.check_exists(
-        path,
-        'make a data set with `cifar10_dataset.py download` or `cifar10_dataset.py '
-        'synthetic`, or give another --data_dir',
-    )
-    published = catalog.PUBLISHED.get(FLAGS.dataset) if FLAGS['dataset'].present else None
-    use_copy(path, published)
-    return dataset.read(dataset.files_dir(path, published))
-
-
 def define_network(default):
     """Define --network; the default of the trainers is `networks.DEFAULT`, else None."""
     define_path(
@@ -205,13 +188,4 @@ def check_checkpoint_exists():
     if FLAGS.checkpoint == 'latest':
         directories.check_exists(
             FLAGS.checkpoint_dir, 'train first, or give another --checkpoint_dir'
-        )
-
-
-def check_top_k(num_classes):
-    """Raise UserError if --top_k exceeds the number of classes."""
-    if FLAGS.top_k and FLAGS.top_k > num_classes:
-        raise UserError(
-            f'--top_k={FLAGS.top_k} is more than the {num_classes} classes: '
-            f'give at most {num_classes}'
         )

@@ -8,7 +8,6 @@ import runpy
 import signal
 import sys
 import threading
-import traceback
 
 from absl import app, flags
 
@@ -177,18 +176,7 @@ def _call(main, arguments):
     _end(status or 0)
 
 
-def print_traceback():
-    """Print the traceback of the handled exception, if TF_CPP_MIN_LOG_LEVEL is 0.
-
-    It is for bug reports: the message for the user stays the last line.
-    """
-    if os.environ.get('TF_CPP_MIN_LOG_LEVEL') == '0' and sys.exc_info()[0] and sys.stderr:
-        with contextlib.suppress(OSError):  # The reader may have closed the pipe.
-            traceback.print_exc()
-
-
 def _fail(status, message):
-    print_traceback()
     errors.warn(message)
     _end(status)
 

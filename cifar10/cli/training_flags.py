@@ -78,13 +78,7 @@ def define_hparam(name):
 
 
 def _define(field, default, appendix):
-    """Define the flag of a field of HParams or RunSettings.
-
-    Args:
-      field: the field.
-      default: the default of the flag.
-      appendix: the end of the help.
-    """
+    """Define the flag of a field of HParams or RunSettings; `appendix` is the end of its help."""
     name, metadata = field.name, field.metadata
     description = f'{metadata["help"]}.{appendix}'
     if field.type is bool:
@@ -155,15 +149,8 @@ def check():
     if os.path.realpath(FLAGS.train_dir) == os.path.realpath(data_flags.data_dir(FLAGS.dataset)):
         raise UserError('--train_dir is also --data_dir, and --fresh would move it: give another')
     hparams_from_flags(CLASSIC if FLAGS.fresh else run_record.read(FLAGS.train_dir).hparams)
-    if not FLAGS.deterministic:
-        return
-    if FLAGS.seed is None:
+    if FLAGS.deterministic and FLAGS.seed is None:
         raise UserError('--deterministic needs a seed: add --seed=1')
-    if FLAGS.intra_op_threads > 1:
-        raise UserError(
-            f'--intra_op_threads={FLAGS.intra_op_threads} makes the order of sums random: '
-            'leave it out, or leave out --deterministic'
-        )
 
 
 def settings_from_flags():

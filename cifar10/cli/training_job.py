@@ -14,7 +14,7 @@ from cifar10.cli import data_flags, program, training_flags
 from cifar10.config import CLASSIC, HPARAMS, RECIPES
 from cifar10.data import dataset
 from cifar10.errors import UserError
-from cifar10.runs import checkpoint, run, run_record
+from cifar10.runs import checkpoint, initial_weights, run, run_record
 from cifar10.system import machine
 
 FLAGS = flags.FLAGS
@@ -84,8 +84,7 @@ def start_run(job, mode=None, cluster_line=None):
         if FLAGS.init_checkpoint and opened.resumed:
             weights_line = 'Initial weights: those of the resumed run, not of --init_checkpoint'
         elif FLAGS.init_checkpoint:
-            opened.initial_weights = weights or _initial_weights(job)
-            weights_line = _use_initial_weights(opened)
+            weights_line = _use(weights or _initial_weights(job), opened)
         for note in opened.notes:
             print(note)
         if opened.saved_step < job.run_length.last_step:
@@ -94,16 +93,13 @@ def start_run(job, mode=None, cluster_line=None):
 
 
 def _initial_weights(job):
-    """Return the InitialWeights of --init_checkpoint."""
-    from cifar10.runs import initial_weights
-
     variables = network.variables(job.network.graph(is_training=True)).values()
     return initial_weights.read(FLAGS.init_checkpoint, variables)
 
 
-def _use_initial_weights(opened):
-    """Record the initial weights of a Run; return the line of the plan about them."""
-    weights = opened.initial_weights
+def _use(weights, opened):
+    """Let a Run start with InitialWeights; return the line of the plan about them."""
+    opened.initial_weights = weights
     opened.notes += weights.notes
     opened.record = dataclasses.replace(opened.record, init_checkpoint=weights.path)
     new = ', '.join(weights.new_variables) or 'none'

@@ -118,11 +118,7 @@ def find_images(images_dir, test_fraction, seed):
 
 
 def _class_names(train_dir, folders):
-    """Return the class names of the folders in `train_dir`.
-
-    Raises:
-      UserError: the folders cannot be classes.
-    """
+    """Return the class names of the folders in `train_dir`; raise UserError without classes."""
     try:
         return dataset.check_class_names(folders)
     except ValueError as error:
@@ -142,14 +138,9 @@ def _find_splits(images_dir):
     if names in (['train'], ['test', 'train']):
         paths = {name.lower(): path for name, (path,) in folders.items()}
         return paths['train'], paths.get('test'), _list_folders(paths['train'])
-    # Classes may be called train or test_tube. Folders are splits if two names differ only in the
-    # split (cars_train, cars_test), or if all names contain splits that differ.
+    # A class may be called train or test_tube.
     words = [re.sub('([a-z])([A-Z])', r'\1_\2', name).lower() for name in folders]
-    matches = list(filter(None, map(_SPLIT_NAME.search, words)))
-    splits = {match.group(1) for match in matches}
-    rests = {match.string.replace(match.group(), '') for match in matches}
-    all_are_splits = len(matches) == len(names) and len(splits) > 1
-    if 'test' in names or len(rests) < len(matches) or all_are_splits:
+    if 'test' in names or sum(map(bool, map(_SPLIT_NAME.search, words))) > 1:
         raise UserError(
             f'{images_dir} has the folders {", ".join(map(ascii, folders))}: '
             'it must have only train and test (in upper or lower case), or one folder per class; rename or remove the others'

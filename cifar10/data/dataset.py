@@ -209,11 +209,7 @@ def has_info(directory):
 
 
 def _parse_dataset_info(directory, content):
-    """Return the Dataset for the parsed content of a dataset.json.
-
-    Raises:
-      ValueError, KeyError, TypeError, AttributeError: the content is invalid.
-    """
+    """Return the Dataset for the parsed content of a dataset.json."""
     names = check_class_names(content['classes'])
     splits = []
     for split_name in ('train', 'test'):

@@ -60,11 +60,7 @@ def write_binary_files(published, open_file, directory):
 
 
 def _load(open_file, name, convert, layout):
-    """Return convert(dictionary, layout) for the dictionary in a pickle.
-
-    Raises:
-      Error: the file is no pickled dictionary, has objects of other types, or does not convert.
-    """
+    """Return convert(dictionary, layout) for the dictionary in a pickle."""
     with open_file(name) as file:
         try:
             # Python 2 wrote the original files. Its strings become bytes.

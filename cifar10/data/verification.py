@@ -65,11 +65,7 @@ def read_examples(split):
 
 
 def _verify_file(split, file):
-    """Verify a file; return its number of examples per class, int64 [num_classes], and CRC-32.
-
-    Raises:
-      UserError: the file is missing or invalid.
-    """
+    """Verify a file; return its number of examples per class, int64 [num_classes], and CRC-32."""
     if not os.path.isfile(file.path):
         raise UserError(
             f'{file.path} is missing: '

@@ -100,11 +100,7 @@ def write(directory, record):
 
 
 def _parse(content):
-    """Return the RunRecord of the content of a file.
-
-    Raises:
-      ValueError, TypeError, AttributeError: the content is invalid.
-    """
+    """Return the RunRecord of the content of a file."""
     hparams = {}
     if 'matrix_weight_decay' in content:  # Early versions had only that.
         content.setdefault('matrix_weight_rms', 0.0)
