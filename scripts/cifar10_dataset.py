@@ -26,14 +26,7 @@ from cifar10.cli import data_flags, program
 # isort: split
 from absl import flags
 
-from cifar10.data import (
-    catalog,
-    conversion,
-    copies,
-    dataset,
-    dataset_writer,
-    verification,
-)
+from cifar10.data import catalog, conversion, copies, dataset, dataset_writer, verification
 from cifar10.errors import UserError
 from cifar10.system import directories, signals
 

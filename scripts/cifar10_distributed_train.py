@@ -15,7 +15,6 @@ selects synchronous updates, all-reduce, asynchronous updates or averaging of we
 import contextlib
 import os
 import sys
-import time
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 if os.path.isfile(CHECKOUT + '/cifar10/__init__.py'):  # Else this script is installed.
@@ -38,15 +37,8 @@ program.start(__name__, define_flags, cluster_flags.check)
 from absl import flags
 import tensorflow.compat.v1 as tf
 
-from cifar10 import (
-    evaluation,
-    input as input_lib,
-    multi_gpu,
-    optimizer,
-    summaries,
-    training,
-)
-from cifar10.cli import data_flags, training_job
+from cifar10 import input as input_lib, multi_gpu, optimizer, summaries, training
+from cifar10.cli import training_job
 from cifar10.distributed import (
     allreduce,
     asynchronous,
@@ -55,7 +47,6 @@ from cifar10.distributed import (
     synchronous,
     worker_session,
 )
-from cifar10.distributed.cluster import EVALUATOR
 from cifar10.eval_hook import EvalHook
 from cifar10.input import Shard
 from cifar10.runs import checkpoint, run_record
@@ -124,22 +115,6 @@ def train(worker, run, first_step):
                 session.run(train_op)
 
 
-def evaluate():
-    """Evaluate new checkpoints until the run ends; write summaries to TRAIN_DIR/eval."""
-    # The chief may first resume or move aside an older run in this directory, and then saves.
-    deadline = time.monotonic() + server.CONNECT_TIMEOUT_SECS
-    first = checkpoint.find(FLAGS.train_dir)
-    print(f'Waiting for a new checkpoint in {FLAGS.train_dir}')
-    while checkpoint.find(FLAGS.train_dir) == first and time.monotonic() < deadline:
-        time.sleep(server.POLL_SECS)
-    data_flags.check_classes_of_run(FLAGS.train_dir)
-    network_name = FLAGS.network if FLAGS['network'].present else None
-    test = data_flags.dataset_from_flags().test
-    evaluator = evaluation.Evaluator(test, network_name=network_name)
-    checkpoints = evaluation.checkpoints_iterator(FLAGS.train_dir)
-    evaluation.evaluate_checkpoints(evaluator, checkpoints, os.path.join(FLAGS.train_dir, 'eval'))
-
-
 def saved_step():
     """Return the step at which the workers start."""
     saved = None if FLAGS.fresh else checkpoint.read_latest(FLAGS.train_dir)
@@ -174,10 +149,7 @@ def work(cluster, task):
         return
     target = server.start(cluster, task, job.session_config)
     watchdog = server.Watchdog(
-        cluster,
-        task,
-        FLAGS.stall_timeout_secs,
-        lambda: saved_step() >= job.run_length.last_step,
+        cluster, task, FLAGS.stall_timeout_secs, lambda: saved_step() >= job.run_length.last_step
     )
     worker = worker_session.Worker(cluster, task, strategy, job, target, watchdog)
     cluster_line = training_job.describe_cluster(cluster, task, strategy)
@@ -194,11 +166,9 @@ def work(cluster, task):
 
 
 def main():
-    """Run the task: parameter server, evaluator or worker."""
+    """Run the task: parameter server or worker."""
     cluster, task = cluster_flags.cluster_from_flags()
-    if task.job_name == EVALUATOR:
-        evaluate()
-    elif task.job_name == 'ps':
+    if task.job_name == 'ps':
         serve(cluster, task)
     else:
         work(cluster, task)

@@ -22,7 +22,6 @@ from cifar10.cli import data_flags, program
 from absl import flags
 
 from cifar10 import errors
-from cifar10.system import directories
 
 FLAGS = flags.FLAGS
 
@@ -30,57 +29,27 @@ FLAGS = flags.FLAGS
 def define_flags():
     """Define the flags."""
     data_flags.define_checkpoint()
-    data_flags.define_path(
-        'saved_model_dir',
-        None,
-        'SavedModel of cifar10_export.py, instead of a checkpoint.',
-        directories.check_no_file,
-    )
-    flags.DEFINE_integer(
-        'top_k',
-        None,
-        'Number of most probable classes to print. Default: 5, or all if there are fewer.',
-        1,
-        256,
-    )
+    flags.DEFINE_integer('top_k', 5, 'Number of most probable classes to print.', 1, 256)
     flags.DEFINE_boolean('recursive', False, 'Also search subdirectories for images.')
     flags.DEFINE_boolean('json', False, 'Print one line of JSON per image.')
 
 
-def check_flags():
-    """Raise UserError if flags contradict each other."""
-    if FLAGS.saved_model_dir:
-        directories.check_exists(
-            FLAGS.saved_model_dir,
-            'export a model with cifar10_export.py, or give another --saved_model_dir',
-        )
-    else:
-        data_flags.check_checkpoint_exists()
-
-
-ARGUMENTS = program.start(__name__, define_flags, check_flags, 'IMAGE...')
+ARGUMENTS = program.start(__name__, define_flags, data_flags.check_checkpoint_exists, 'IMAGE...')
 
 from cifar10.serving import prediction, trained_model
 
 
-def predictor(num_images):
-    """Return the predictor that the flags choose, and the class names."""
-    if FLAGS.saved_model_dir:
-        return prediction.saved_model_predictor(FLAGS.saved_model_dir)
+def main(*arguments):
+    """Print the predictions; return 1 if a file is unusable."""
+    failures = []
+    paths = prediction.find_files(arguments, FLAGS.recursive)
     network = trained_model.read(data_flags.chosen_checkpoint(), FLAGS.network)
     for note in network.notes:
         errors.warn(note)  # stdout has predictions only.
-    return prediction.checkpoint_predictor(network, num_images), network.class_names
-
-
-def main(*names):
-    """Print the predictions; return 1 if a file is unusable."""
-    failures = []
-    paths = prediction.find_files(names, FLAGS.recursive)
-    predict, class_names = predictor(len(paths))
-    count = FLAGS.top_k or 5
+    predictor = prediction.checkpoint_predictor(network, len(paths))
+    names, count = network.class_names, FLAGS.top_k
     line = prediction.json_line if FLAGS.json else prediction.text_line
-    for predictions in prediction.predict(paths, predict, class_names, count, failures):
+    for predictions in prediction.predict(paths, predictor, names, count, failures):
         sys.stdout.writelines(map(line, predictions))
     return int(bool(failures))
 

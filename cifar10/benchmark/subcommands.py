@@ -77,11 +77,7 @@ def measure_train(_, settings):
     }
 
 
-MEASURES = {
-    'input': measure_input,
-    'step': measure_step,
-    'train': measure_train,
-}
+MEASURES = {'input': measure_input, 'step': measure_step, 'train': measure_train}
 
 
 def measure_rounds(subcommand, settings, formulations, num_rounds):

@@ -6,15 +6,7 @@ import re
 from absl import flags
 
 from cifar10.cli import training_flags
-from cifar10.distributed.cluster import (
-    EVALUATOR,
-    JOBS,
-    MODES,
-    Cluster,
-    Strategy,
-    Task,
-    from_tf_config,
-)
+from cifar10.distributed.cluster import JOBS, MODES, Cluster, Strategy, Task, from_tf_config
 from cifar10.errors import UserError
 
 FLAGS = flags.FLAGS
@@ -39,12 +31,7 @@ def define():
         'Addresses host:port of the workers, separated by commas; the first worker is the chief. '
         'Default: TF_CONFIG.',
     )
-    flags.DEFINE_enum(
-        'job_name',
-        None,
-        JOBS + (EVALUATOR,),
-        'Job of this task: ps, worker or evaluator. An evaluator needs no --task_index. Default: TF_CONFIG.',
-    )
+    flags.DEFINE_enum('job_name', None, JOBS, 'Job of this task: ps or worker. Default: TF_CONFIG.')
     flags.DEFINE_integer(
         'task_index', None, 'Index of this task in its job, from 0. Default: TF_CONFIG.', 0
     )
@@ -94,13 +81,13 @@ def cluster_from_flags():
     given = {name: FLAGS[name].value for name in _TASK_FLAGS if FLAGS[name].value is not None}
     values = dict(zip(_TASK_FLAGS, (*cluster, *task)), **given)
     for name in ('job_name', 'task_index'):
-        if values[name] is None and values['job_name'] != EVALUATOR:
+        if values[name] is None:
             raise UserError(
                 f'--{name} is missing: '
                 'give --worker_hosts, --ps_hosts, --job_name and --task_index, or set TF_CONFIG'
             )
     cluster = Cluster(tuple(values['ps_hosts']), tuple(values['worker_hosts']))
-    task = Task(values['job_name'], values['task_index'] or 0)
+    task = Task(values['job_name'], values['task_index'])
     cluster.check(task)
     return cluster, task
 

@@ -154,10 +154,7 @@ def define_checkpoint():
         'checkpoint_dir', 'Directory of the checkpoints.', '--checkpoint takes a checkpoint'
     )
     define_path(
-        'checkpoint',
-        'latest',
-        'Checkpoint: latest, or a path.',
-        directories.check_no_wildcards,
+        'checkpoint', 'latest', 'Checkpoint: latest, or a path.', directories.check_no_wildcards
     )
 
 

@@ -8,7 +8,6 @@ from typing import NamedTuple, Tuple
 from cifar10.errors import UserError
 
 JOBS = ('ps', 'worker')
-EVALUATOR = 'evaluator'  # has no address, because no task connects to it
 _CHIEFS = ('chief', 'master')  # in TF_CONFIG
 MODES = ('sync', 'allreduce', 'async', 'average')
 # Exit status of a task that is to be started again (sysexits.h), also after 128 + a signal's number
@@ -21,7 +20,7 @@ _ADDRESS = re.compile(
 class Task(NamedTuple):
     """A process of a cluster."""
 
-    job_name: str  # one of JOBS, or EVALUATOR
+    job_name: str  # one of JOBS
     index: int  # from 0 in its job
 
     def __str__(self):
@@ -94,7 +93,7 @@ class Cluster(NamedTuple):
                     f'The address {address} is given {count} times: '
                     'each task needs a port of its own'
                 )
-        if task and task.job_name != EVALUATOR and task not in self.ps_tasks + self.worker_tasks:
+        if task and task not in self.ps_tasks + self.worker_tasks:
             num_tasks = len(self.spec.get(task.job_name, ()))
             raise UserError(
                 f'There is no {task}: '
@@ -141,8 +140,7 @@ def from_tf_config(text):
     """Return the Cluster and the Task of a TF_CONFIG in the form of tf.estimator.
 
     {"cluster": {"ps": [...], "worker": [...]}, "task": {"type": "worker", "index": 0}}. A "chief",
-    or a "master", its older name, becomes worker 0, before the tasks of "worker". The addresses of
-    "evaluator" are ignored.
+    or a "master", its older name, becomes worker 0, before the tasks of "worker".
 
     Raises:
       UserError: the TF_CONFIG is malformed.

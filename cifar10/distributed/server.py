@@ -17,6 +17,7 @@ from cifar10.errors import UserError
 POLL_SECS = 0.5
 CONNECT_TIMEOUT_SECS = 300  # to the first step
 _CONNECT_SECS = 2
+_PROXIES = 'grpc_proxy', 'https_proxy', 'http_proxy'  # gRPC uses the first one that is set.
 
 
 def start(cluster, task, config_proto):
@@ -188,4 +189,8 @@ class Watchdog(threading.Thread):
         remedy = 'start this task and the missing ones again'
         if not self._is_connected:
             remedy += ', and check --ps_hosts and --worker_hosts, or TF_CONFIG'
+            for name in _PROXIES:
+                if os.environ.get(name):
+                    remedy += f', and name the hosts in no_proxy, because {name} is set'
+                    break
         exit_process(EX_TEMPFAIL, f'{cause}: {remedy}')

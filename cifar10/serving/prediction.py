@@ -1,4 +1,4 @@
-"""Prediction of image files with a checkpoint or an exported model."""
+"""Prediction of image files with a checkpoint."""
 
 import io
 import json
@@ -11,9 +11,8 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import cpu_kernels, distortions, errors
 from cifar10.config import DEPTH, HEIGHT, WIDTH
-from cifar10.data import decoding, image_search
+from cifar10.data import image_files
 from cifar10.errors import UserError
-from cifar10.serving import export
 from cifar10.system import machine
 
 STDIN = '-'
@@ -34,19 +33,19 @@ def find_files(names, recursive):
 
     Args:
       names: files and directories; STDIN is kept.
-      recursive: True to include subdirectories; see image_search.find.
+      recursive: True to include subdirectories; see image_files.find.
 
     Raises:
       UserError: a directory has no files.
     """
     paths, hidden = [], []
     for name in names:
-        found = image_search.find(name, hidden, recursive) if os.path.isdir(name) else [name]
+        found = image_files.find(name, hidden, recursive) if os.path.isdir(name) else [name]
         if not found:
             hint = '' if recursive else ' (--recursive includes its subdirectories)'
             raise UserError(f'{name} has no files{hint}: give another directory')
         paths += found
-    image_search.warn_of_hidden(hidden)
+    image_files.warn_of_hidden(hidden)
     return paths
 
 
@@ -67,7 +66,7 @@ def predict(paths, predictor, class_names, top_k, failures):
     def open_file(path):
         return io.BytesIO(content) if path == STDIN else open(path, 'rb')
 
-    for decoded in decoding.decode(paths, open_file):
+    for decoded in image_files.decode(paths, open_file):
         probabilities = predictor(decoded.images) if decoded.indices else []
         predictions = []
         for index, row in zip(decoded.indices, probabilities):
@@ -118,36 +117,3 @@ def checkpoint_predictor(trained_model, batch_size):
     threads = machine.resources([_DEVICE], cpu_kernels.num_sub_batches(graph)).threads
     config = machine.session_config([_DEVICE], threads)
     return tf.Session(graph=graph, config=config).make_callable(probabilities, [images])
-
-
-def saved_model_predictor(path):
-    """Return the predictor and the class names of an exported model.
-
-    Args:
-      path: directory of a version, or of several; then the latest version is used.
-
-    Returns:
-      A function from uint8 [n, 3, 32, 32] to probabilities, float32 [n, classes]; a list of names.
-
-    Raises:
-      UserError: the path is not a model of cifar10_export.py.
-    """
-    path = os.path.join(path, *map(str, sorted(export.list_versions(path))[-1:]))
-    session = tf.Session(graph=tf.Graph(), config=machine.session_config([_DEVICE]))
-    try:
-        with open(os.path.join(path, *export.CLASS_NAMES_ASSET), encoding='utf-8') as names_file:
-            class_names = names_file.read().split('\n')[:-1]
-        with session.graph.as_default():
-            loaded = tf.saved_model.load(session, [tf.saved_model.SERVING], path)
-        signature = loaded.signature_def[export.UINT8_SIGNATURE]
-        probabilities = signature.outputs['probabilities']
-        num_classes = probabilities.tensor_shape.dim[1].size
-        if num_classes != len(class_names):
-            raise ValueError(f'the number of class names is {len(class_names)}, not {num_classes}')
-        predict_fn = session.make_callable(probabilities.name, [signature.inputs['images'].name])
-    except (tf.errors.OpError, OSError, ValueError, RuntimeError, KeyError) as error:
-        raise UserError(
-            f'{path} is not a model of cifar10_export.py ({errors.reason(error)}): '
-            'export it again, or give another --saved_model_dir'
-        )
-    return lambda images: predict_fn(np.transpose(images, [0, 2, 3, 1])), class_names

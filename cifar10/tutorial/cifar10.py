@@ -40,12 +40,7 @@ for _name, _default, _help, _define in [
         'Number of images to process in a batch.',
         flags.DEFINE_integer,
     ),
-    (
-        'data_dir',
-        '/tmp/cifar10_data',
-        'Path to the CIFAR-10 data directory.',
-        flags.DEFINE_string,
-    ),
+    ('data_dir', '/tmp/cifar10_data', 'Path to the CIFAR-10 data directory.', flags.DEFINE_string),
     ('use_fp16', False, 'Train the model using fp16.', flags.DEFINE_boolean),
 ]:
     if _name not in FLAGS:  # The program may define the flag, before or after the import.

@@ -83,9 +83,7 @@ def distorted_inputs(
     with tf.device('/cpu:0'), tf.name_scope('data_augmentation'):
         labels, images = input_lib.shuffled_records(split, num_examples, batch_size)
         images = distortions.distort(
-            images,
-            distortions.sample(batch_size, image_size=image_size),
-            image_size=image_size,
+            images, distortions.sample(batch_size, image_size=image_size), image_size=image_size
         )
         images, labels = input_lib.prefetch_queue(images, labels, 2, num_threads=2).dequeue()
     tf.summary.image('images', images)
