@@ -123,17 +123,6 @@ def test_lower_layers_print_nothing():
     ] == []
 
 
-def test_private_names_of_tensorflow_are_guarded():
-    """An ordinary import of a name that a newer version lacks would end in a traceback."""
-    assert [
-        (name, node.lineno)
-        for name, tree in _modules()
-        for node in ast.walk(tree)
-        if 'tensorflow.python'
-        in (getattr(node, 'module', None) or getattr(node, 'name', None) or '')
-    ] == []
-
-
 def test_no_parameter_is_called_as_a_module():
     """Exceptions: a value of the class in the module, the arguments of tf.layers, and TensorFlow's
     own names, `config` and `hooks`."""

@@ -185,7 +185,10 @@ class TaskProcess:
         self.name, self.has_trained = name, False
         environment = dict(os.environ, PYTHONUNBUFFERED='1')
         environment.pop('TF_CONFIG', None)  # it may name another cluster
-        for variable in ('no_proxy', 'no_grpc_proxy'):  # gRPC reads the second one, or else the first.
+        for variable in (
+            'no_proxy',
+            'no_grpc_proxy',
+        ):  # gRPC reads the second one, or else the first.
             hosts = [environment[variable]] if variable in environment else []
             environment[variable] = ','.join([*hosts, 'localhost'])
         if gpus is not None:

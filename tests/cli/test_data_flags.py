@@ -2,8 +2,7 @@
 
 import pytest
 
-from cifar10.cli import data_flags
-from cifar10.data import dataset, preparation, synthetic
+from cifar10.data import catalog, dataset, preparation, synthetic
 from cifar10.errors import UserError
 from cifar10.runs import run_record
 from tests.helpers import checkpoints, data_sets, programs
@@ -19,9 +18,7 @@ def default_dirs(tmp_path, monkeypatch):
         raise UserError('it would be made')
 
     names = 'cifar10', 'cifar100', 'synthetic'
-    monkeypatch.setattr(
-        data_flags, '_DEFAULT_DATA_DIRS', {name: str(tmp_path / name) for name in names}
-    )
+    monkeypatch.setattr(dataset, 'DATA_DIRS', {name: str(tmp_path / name) for name in names})
     monkeypatch.setattr(preparation, 'prepare', fail)
     monkeypatch.setattr(synthetic, 'maybe_write', fail)
 
@@ -41,24 +38,20 @@ def _write_run(directory, data):
     return path
 
 
-# data of the run, --dataset, flag that the message names; None if the data are made
+# data of the run, --dataset; whether the data are made
 @pytest.mark.parametrize(
-    'data, given, remedy',
+    'data, given, is_made',
     [
-        ('synthetic', None, '--dataset=synthetic'),
-        ('synthetic', 'cifar10', '--dataset=synthetic'),
-        ('synthetic', 'cifar100', '--dataset=synthetic'),
-        ('synthetic', 'synthetic', None),
-        ('cifar100', None, '--dataset=cifar100'),
-        ('cifar100', 'cifar100', None),
-        ('cifar10', None, None),
-        ('cifar10', 'cifar10', None),
-        ('cifar10', 'cifar100', 'give --data_dir of its data, or '),
-        (OWN, None, 'give --data_dir of its data, or '),
-        (OWN, 'cifar100', 'give --data_dir of its data, or '),
+        ('synthetic', None, False),
+        ('synthetic', 'synthetic', True),
+        ('cifar100', None, False),
+        ('cifar100', 'cifar100', True),
+        ('cifar10', None, True),
+        (OWN, None, False),
     ],
 )
-def test_the_data_of_a_run(tmp_path, data, given, remedy):
+def test_the_data_of_a_run(tmp_path, data, given, is_made):
+    """CIFAR-10 is not downloaded for a run on other classes."""
     run = tmp_path / 'run'
     path = _write_run(run, data)
     flag = [f'--dataset={given}'] if given else []
@@ -66,11 +59,10 @@ def test_the_data_of_a_run(tmp_path, data, given, remedy):
         ('cifar10_eval', f'--checkpoint_dir={run}'),
         ('cifar10_eval', f'--checkpoint={path}.index'),
         ('cifar10_train', f'--train_dir={run}'),
-        ('cifar10_multi_gpu_train', f'--train_dir={run}'),
     ]:
         status, _, stderr = programs.call(script, *args, *flag)
-        expected = f'error: The run in {run} was trained ' if remedy else 'error: it would be made'
-        assert status == 1 and expected in stderr and (remedy or '') in stderr
+        other = f'error: The run in {run} was trained on other classes '
+        assert status == 1 and ('error: it would be made' if is_made else other) in stderr
     status, _, stderr = programs.call('cifar10_train', '--fresh', f'--train_dir={run}', *flag)
     assert (status, stderr) == (1, 'cifar10_train.py: error: it would be made\n')
 
@@ -88,3 +80,17 @@ def test_present_data_of_the_run(tmp_path, place):
         *([] if place == 'default' else [f'--data_dir={directory}']),
     )
     assert (status, stderr) == (0, '') and ' of 50, step 1)' in stdout
+
+
+@pytest.mark.parametrize('name', ['cifar10', 'cifar100'])
+def test_an_archive_as_the_data_dir(tmp_path, name):
+    """Both data sets may be beside it."""
+    data_sets.write_cifar100(tmp_path / 'cifar-100-binary')
+    data_sets.write(tmp_path)
+    published = catalog.PUBLISHED[name]
+    for archive in published.archives:
+        status, stdout, stderr = programs.call(
+            'cifar10_dataset', 'info', f'--data_dir={tmp_path}/{archive.name}'
+        )
+        assert (status, stderr) == (0, '')
+        assert stdout.endswith(f' in {tmp_path}/{published.directory}\n')

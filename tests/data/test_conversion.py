@@ -66,18 +66,58 @@ def test_train_and_test_folders(tmp_path):
         conversion.find_images(top, 0.1, 0)
 
 
-def test_hidden_files_folders_below_and_links(tmp_path):
-    """A link to a folder can be a class, but not a subfolder: it may lead to other classes."""
+def test_links_and_folders_below(tmp_path, capsys):
+    """A link can lead to a class, to images in a class, or in a circle."""
     top = tmp_path / 'top'
-    _touch(top, 'a/1.jpg', 'a/.hidden', 'a/.git/config', 'a/below/deep/2.jpg', '.cache/3.jpg')
-    _touch(tmp_path / 'elsewhere', '6.jpg')
-    (top / 'a' / 'circle').symlink_to('..')
+    _touch(top, 'a/1.jpg', 'a/below/deep/2.jpg', '.cache/3.jpg')
+    _touch(tmp_path / 'elsewhere', *_numbered('phone', 12), 'cats/6.jpg')
+    (top / 'a' / 'from_phone').symlink_to(tmp_path / 'elsewhere' / 'phone')
     (top / 'a' / 'link').symlink_to('1.jpg')
-    (top / 'c').symlink_to(tmp_path / 'elsewhere')
+    (top / 'c').symlink_to(tmp_path / 'elsewhere' / 'cats')
     class_names, train, test = conversion.find_images(str(top), 0.5, 0)
-    assert class_names == ['a', 'c']
-    paths = ['a/1.jpg', 'a/below/deep/2.jpg', 'a/link']
+    assert class_names == ['a', 'c'] and capsys.readouterr().err == ''
+    paths = ['a/1.jpg', 'a/below/deep/2.jpg', *_numbered('a/from_phone', 12), 'a/link']
     assert _names(str(top), train + test) == [(path, 0) for path in paths] + [('c/6.jpg', 1)]
+    for target in ('..', '../below'):  # a circle; the same images again
+        (top / 'a' / 'below' / 'again').symlink_to(target)
+        with messages.raises(f'^{top}/a/below.* is a link to a directory that is searched twice: '):
+            conversion.find_images(str(top), 0.5, 0)
+        (top / 'a' / 'below' / 'again').unlink()
+
+
+def test_hidden_entries_are_counted(tmp_path, capsys):
+    """Not those that a file server or a file manager has added."""
+    added = ['a/.DS_Store', 'a/._1.jpg', 'a/Thumbs.db', 'a/@eaDir/1.jpg', 'b/.Trash-1000/3.jpg']
+    hidden = ['a/.mine.jpg', 'b/.more/2.jpg', 'b/.more/3.jpg']
+    top = _touch(tmp_path, 'a/1.jpg', 'a/2.jpg', 'b/1.jpg', 'b/2.jpg', *added)
+    _, train, test = conversion.find_images(top, 0.5, 0)
+    assert len(train + test) == 4 and capsys.readouterr().err == ''
+    _touch(tmp_path, *hidden)
+    _, train, test = conversion.find_images(top, 0.5, 0)
+    line = f'{top}/a/.mine.jpg is left out, because it is hidden (left out: 2)\n'
+    assert len(train + test) == 4 and capsys.readouterr().err.endswith(line)
+
+
+def test_class_names_that_look_equal(tmp_path):
+    """In the forms NFC and NFD of Unicode, as of Linux and of a Mac. The files keep their names."""
+    nfc, nfd = 'caf\u00e9', 'cafe\u0301'
+    top = _touch(tmp_path / 'split', f'train/{nfc}/1', 'train/b/1', f'test/{nfd}/2', 'test/b/2')
+    class_names, train, test = conversion.find_images(top, None, 0)
+    assert class_names == ['b', nfc]
+    assert _names(top, test) == [('test/b/2', 0), (f'test/{nfd}/2', 1)]
+    top = _touch(tmp_path / 'both', f'{nfc}/1', f'{nfd}/2', f'{nfd}/3', 'b/1', 'b/2')
+    class_names, train, test = conversion.find_images(top, 0.5, 0)
+    assert class_names == ['b', nfc]
+    assert len([label for _, label in train + test if label == 1]) == 3
+
+
+def test_class_names_of_another_encoding(tmp_path):
+    """As a ZIP file of Windows has them; the remedy unpacks it."""
+    top = os.fsencode(str(tmp_path))
+    for name in ('\u732b'.encode('gbk'), b'dog'):
+        os.mkdir(os.path.join(top, name))
+    with messages.raises('^The folders of .* cannot be classes .*encoding=gbk -e FILE.zip OUT`$'):
+        conversion.find_images(str(tmp_path), None, 0)
 
 
 def test_files_beside_the_folders_are_named(tmp_path, capsys):
@@ -99,6 +139,7 @@ def test_files_beside_the_folders_are_named(tmp_path, capsys):
         (['train/a/1', 'validate/a/1'], "has the folders 'train', 'validate': "),
         (['Training Data/a/1', 'val2017/a/1'], "has the folders 'Training Data', 'val2017': "),
         (['cars_trainset/a/1', 'cars_test/a/1', 'x/1'], "has the folders 'cars_test', 'cars_tr"),
+        (['cat/1', 'dog/1', 'test/1'], "has the folders 'cat', 'dog', 'test': "),
         (['train/a/1', 'train/b/1', 'test/c/1'], '^{top}/test/c is not a class of the train'),
         (['a/1', 'b/1'], '^There is no test image: .* to {top}, at least two per class$'),
         (['train/a/1', 'train/b/1', 'test/.x'], '^There is no test image: .* to {top}/test$'),
@@ -120,7 +161,7 @@ def test_a_folder_that_cannot_be_read(tmp_path, monkeypatch):
             raise PermissionError(13, 'Permission denied', path)
         return scandir(path)
 
-    monkeypatch.setattr(os, 'scandir', refuse)
+    monkeypatch.setattr(os, 'scandir', refuse)  # os.walk uses it
     with pytest.raises(PermissionError, match='b/below'):
         conversion.find_images(top, 0.5, 0)
 
@@ -155,7 +196,6 @@ def test_dataset_json(tmp_path):
     assert convert(top, str(out), print) == 0
     said = json.loads((out / 'dataset.json').read_text())
     assert said['classes'] == ['no', 'yes']
-    assert said['origin'] == f'{top}, converted with seed=0'
     counts = dict(zip(dataset.TRAIN_FILES + dataset.TEST_FILES, [14, 14, 14, 14, 10, 8]))
     files = dict(said['train'], **said['test'])
     assert {name: about['examples'] for name, about in files.items()} == counts
@@ -184,7 +224,8 @@ def test_no_more_classes_than_a_byte_has_values(tmp_path):
         for j in range(2):
             Image.new('RGB', (32, 32), (i, 0, j)).save(str(folder / (f'{j}.bmp')))
     convert(str(tmp_path / 'photos'), str(tmp_path / 'out'), print)
-    for split in dataset.read(str(tmp_path / 'out')).splits:
+    found = dataset.read(str(tmp_path / 'out'))
+    for split in (found.train, found.test):
         labels, images = oracle.read_records(split.paths)
         np.testing.assert_array_equal(labels, images[:, 0, 0, 0])
         assert sorted(labels) == list(range(256))
@@ -206,8 +247,8 @@ def test_damaged_files_are_left_out(tmp_path):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 4)
     _damage(top, 'a/3.png', 'b/2.png')
     assert convert(top, str(tmp_path / 'out'), print) == 2
-    found = dataset.read(str(tmp_path / 'out'))
-    assert verification.verify(found.train) + verification.verify(found.test) == 6
+    found = verification.verify(dataset.read(str(tmp_path / 'out')))
+    assert found.train.num_examples + found.test.num_examples == 6
 
 
 def test_the_image_file_of_each_example_is_known(tmp_path):
@@ -222,7 +263,7 @@ def test_the_image_file_of_each_example_is_known(tmp_path):
     dataset_writer.hold_out(dataset.read(str(tmp_path / 'out')), str(tmp_path / 'held'), 6, 0)
     for directory, counts in [('out', [29, 10]), ('held', [23, 6])]:
         found = dataset.read(str(tmp_path / directory))
-        for split, count, name in zip(found.splits, counts, ['train', 'test']):
+        for split, count, name in zip([found.train, found.test], counts, ['train', 'test']):
             labels, images = oracle.read_records(split.paths)
             with open(str(tmp_path / directory / f'{name}_images.csv'), newline='') as file:
                 header, *rows = csv.reader(file)
@@ -252,16 +293,6 @@ def test_too_many_damaged_files(tmp_path, damaged, complaint):
     assert listing.names(tmp_path) == ['photos']
 
 
-def test_not_among_the_images(tmp_path):
-    top = pictures.write(tmp_path / 'photos', ['a', 'b'], 2)
-    (tmp_path / 'link').symlink_to('photos')
-    for out in ('photos/a/new/out', 'link/out'):
-        with messages.raises(f'/out is in {top}: give a directory outside it'):
-            convert(top, str(tmp_path / out), print)
-    assert listing.names(top) == ['a', 'b']
-    convert(top, str(tmp_path / 'photos_out'), print)
-
-
 def test_existing_paths_are_not_replaced(tmp_path):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 3)
     (tmp_path / 'full').mkdir()
@@ -272,8 +303,7 @@ def test_existing_paths_are_not_replaced(tmp_path):
         path = str(tmp_path / name)
         with messages.raises(f'^{path} exists: give the name of a new '):
             convert(top, path, print)
-    with messages.raises('^The name of the new directory is empty: give a name$'):
-        convert(top, '', print)
     (tmp_path / 'empty').mkdir()
     convert(top, str(tmp_path / 'empty') + os.sep, print)
-    assert verification.verify(dataset.read(str(tmp_path / 'empty')).train) == 4
+    found = dataset.read(str(tmp_path / 'empty'))
+    assert verification.verify(found).train.num_examples == 4

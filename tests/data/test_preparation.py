@@ -22,17 +22,17 @@ def _at(published, *urls):
 def _assert_complete(data_dir, archive_name):
     """Assert that --data_dir has the complete data set, the archive, and nothing else."""
     found = dataset.read(str(data_dir))
-    assert [verification.verify(split) for split in found.splits] == [200, 40]
+    verified = verification.verify(found)
+    assert (verified.train.num_examples, verified.test.num_examples) == (200, 40)
     assert found.class_names == dataset.CLASS_NAMES
     assert listing.names(data_dir) == [dataset.CIFAR10_DIRECTORY, archive_name]
 
 
-def test_a_url_and_an_md5(archive, tmp_path, capsys):
+def test_a_url(archive, small, tmp_path, capsys):
     server = download_server.Server(archive, ['none'])
-    arguments = str(tmp_path / 'data'), server.url, hashlib.md5(archive).hexdigest()
     with contextlib.closing(server):
-        cifar10.maybe_download_and_extract(*arguments)
-        cifar10.maybe_download_and_extract(*arguments)  # the files exist
+        for _ in range(2):  # The second time, the files exist.
+            preparation.prepare(small, str(tmp_path / 'data'), preparation.show, server.url)
     _assert_complete(tmp_path / 'data', BINARY)
     assert server.ranges == [None]
     first, *_, before, last = capsys.readouterr().out.splitlines()
@@ -41,17 +41,6 @@ def test_a_url_and_an_md5(archive, tmp_path, capsys):
     assert (
         last == f'Making {tmp_path}/data/{dataset.CIFAR10_DIRECTORY} from {tmp_path}/data/{BINARY}'
     )
-
-
-def test_the_md5_of_an_archive_for_python(python_archive, tmp_path):
-    """In upper case."""
-    (tmp_path / PYTHON).write_bytes(python_archive)
-    cifar10.maybe_download_and_extract(
-        str(tmp_path / 'data'),
-        (tmp_path / PYTHON).as_uri(),
-        hashlib.md5(python_archive).hexdigest().upper(),
-    )
-    _assert_complete(tmp_path / 'data', PYTHON)
 
 
 def test_a_url_without_the_name_of_an_archive(small, python_archive, tmp_path):
@@ -75,8 +64,7 @@ def test_no_host(tmp_path, small):
 def test_a_new_directory_for_a_trainer_and_for_the_command(
     tmp_path, python_archive, small, prepare, monkeypatch, capsys
 ):
-    """A trainer makes no parents, because they may be mistyped. Its first line names a new
-    directory."""
+    """A trainer makes no parents, because they may be mistyped."""
     (tmp_path / 'copy').write_bytes(python_archive)
     published = _at(small, (tmp_path / 'copy').as_uri())
     monkeypatch.setitem(catalog.PUBLISHED, 'cifar10', published)
@@ -86,8 +74,7 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(
     assert listing.names(tmp_path) == ['copy'] and capsys.readouterr().out == ''
     prepare(f'--data_dir={tmp_path}/new')
     _assert_complete(tmp_path / 'new', PYTHON)
-    line = f'Creating the directory {tmp_path / "new"} for the data set'
-    assert capsys.readouterr().out.splitlines()[0] == line
+    capsys.readouterr()
     prepare(f'--data_dir={tmp_path}/new/{dataset.CIFAR10_DIRECTORY}')
     assert capsys.readouterr().out == ''
     data_dir = tmp_path / 'a' / 'b'
@@ -96,31 +83,33 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(
     _assert_complete(data_dir, PYTHON)
 
 
-def test_an_archive_beside_the_files_is_used_or_named_and_kept(tmp_path, archive):
+def test_an_archive_beside_the_files_is_used_or_named_and_kept(tmp_path, small, archive, capsys):
     path = tmp_path / BINARY
+    path.write_bytes(b'text')
+    with messages.raises('^Cannot download CIFAR-10 from http://127.0.0.1:1/ '):
+        preparation.prepare(small, str(tmp_path), print, 'http://127.0.0.1:1/')
+    warning = f'Not used: {path} is not the published archive '
+    assert warning in capsys.readouterr().err and listing.names(tmp_path) == [path.name]
     path.write_bytes(archive)
-    with messages.raises(f'^{path} is not the published archive .*: delete it or replace it by a '):
-        cifar10.maybe_download_and_extract(str(tmp_path))
-    assert listing.names(tmp_path) == [path.name]
-    url, md5 = 'http://127.0.0.1:1/', hashlib.md5(archive).hexdigest()
-    cifar10.maybe_download_and_extract(str(tmp_path), url, md5)
+    preparation.prepare(small, str(tmp_path), print)
     _assert_complete(tmp_path, BINARY)
 
 
 @pytest.mark.parametrize('fault', ['a file is missing', 'it is cut', 'it is no archive'])
-def test_an_archive_that_cannot_be_extracted(tmp_path, archive, fault):
+def test_an_archive_that_cannot_be_extracted(tmp_path, small, archive, fault, capsys):
     path = tmp_path / BINARY
     path.write_bytes(archive[: len(archive) // 2] if fault == 'it is cut' else b'text')
     if fault == 'a file is missing':
         with tarfile.open(str(path), 'w:gz'):
             pass
     md5 = hashlib.md5(path.read_bytes()).hexdigest()
-    with messages.raises(rf'^{path} is damaged \('):
-        cifar10.maybe_download_and_extract(str(tmp_path), md5=md5)
+    small = small._replace(archives=[small.archives[1]._replace(md5=md5)])
+    assert not preparation.use_copy(str(tmp_path), small, print)
+    assert f'Not used: {path} is damaged (' in capsys.readouterr().err
     assert listing.names(tmp_path) == [path.name]
     copy = tmp_path / 'new' / BINARY  # the same after a download
     with messages.raises(rf'^{copy} is damaged \('):
-        cifar10.maybe_download_and_extract(str(copy.parent), path.as_uri(), md5)
+        preparation.prepare(small, str(copy.parent), print, path.as_uri())
     assert listing.names(copy.parent) == [copy.name]
 
 
@@ -157,5 +146,5 @@ def test_an_existing_data_set_is_used_unless_another_one_is_requested(
         assert status == 1 and ' error: Cannot download CIFAR-10 from http://127' in stderr
     assert prepare(*args).num_classes == 100
     status, _, stderr = programs.call('cifar10_dataset', 'info', '--dataset=cifar10', *args)
-    assert status == 1 and ' does not exist: download it with `cifar10_dataset.py do' in stderr
+    assert status == 1 and ' is missing: restore it, get a data set with `cifar10_da' in stderr
     assert listing.names(tmp_path) == ['cifar-100-binary']

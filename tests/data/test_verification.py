@@ -20,11 +20,12 @@ def _records(path, labels, label_bytes=1):
 
 
 def test_counts(data_dir, tmp_path):
-    found = dataset.read(data_dir)
-    assert (verification.verify(found.train), verification.verify(found.test)) == (300, 50)
+    found = verification.verify(dataset.read(data_dir))
+    assert (found.train.num_examples, found.test.num_examples) == (300, 50)
+    assert verification.verify_split(found.train) is found.train  # verified once
     first, second = _records(tmp_path / 'a', [0, 0, 3]), _records(tmp_path / 'b', [9, 3])
     both = first._replace(files=first.files + second.files)
-    assert verification.count_labels(both).tolist() == [2, 0, 0, 2, 0, 0, 0, 0, 0, 1]
+    assert verification.verify_split(both).counts.tolist() == [2, 0, 0, 2, 0, 0, 0, 0, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -44,55 +45,54 @@ def test_counts(data_dir, tmp_path):
 def test_the_file_and_its_fault_are_named(own_data_dir, change, fault):
     path = dataset.read(own_data_dir).train.paths[2]
     content = _content(path)
-    verification.verify(dataset.read(own_data_dir).train)
+    verification.verify(dataset.read(own_data_dir))
     with open(path, 'wb') as damaged:
         damaged.write(change(content))
     with messages.raises(f'^{path} .*{fault}: replace it with a good copy$'):
-        verification.verify(dataset.read(own_data_dir).train)
+        verification.verify(dataset.read(own_data_dir))
 
 
 def test_a_missing_file(tmp_path):
     (tmp_path / 'file').write_text('')
     for data_dir in (tmp_path, tmp_path / 'file'):
         with messages.raises(f'{data_dir}/.*data_batch_1.bin is missing: '):
-            verification.verify(dataset.read(str(data_dir)).train)
+            verification.verify(dataset.read(str(data_dir)))
 
 
 def test_a_file_of_several_pieces(tmp_path):
     """2,500 records are three chunks; the bad label is in the last one."""
     split = _records(tmp_path / 'file', [0] * 2500)
-    assert verification.verify(split) == 2500
+    assert verification.verify_split(split).num_examples == 2500
     assert sum(len(labels) for labels, _ in verification.read_examples(split)) == 2500
     _records(tmp_path / 'file', [0] * 2400 + [10] + [0] * 99)
     with messages.raises(r'\(count: 1, for example 10\):'):
-        verification.verify(split)
+        verification.verify_split(split)
     os.truncate(split.paths[0], 2450 * 3073 - 1)
     with messages.raises('are 2449 records of 3073 bytes and 3072 more:'):
-        verification.verify(split)
+        verification.verify_split(split)
 
 
 def test_two_label_bytes(tmp_path):
     """As in CIFAR-100. The first byte is the superclass, and no part of the label."""
     labels = [0, 1, 9, 9, 5, 9, 1]
     split = _records(tmp_path / 'x', labels, 2)
-    assert split.record_bytes == 3074 and verification.verify(split) == 7
-    assert verification.count_labels(split).tolist() == [1, 2, 0, 0, 0, 1, 0, 0, 0, 3]
+    assert split.record_bytes == 3074 and verification.verify_split(split).num_examples == 7
+    assert verification.verify_split(split).counts.tolist() == [1, 2, 0, 0, 0, 1, 0, 0, 0, 3]
     ((found, images),) = verification.read_examples(split)
     assert found.tolist() == labels and images.shape == (7, 3, 32, 32)
     rows = np.fromfile(str(tmp_path / 'x'), np.uint8).reshape(7, -1)
     np.testing.assert_array_equal(images.reshape(7, -1), rows[:, 2:])
     with messages.raises(r'not 0 to 9 \(count: 2, for example 10\):'):
-        verification.verify(_records(tmp_path / 'x', [5] * 1200 + [10, 255], 2))
+        verification.verify_split(_records(tmp_path / 'x', [5] * 1200 + [10, 255], 2))
 
 
 def test_dataset_json(tmp_path):
     digest = hashlib.sha256(_content(_records(tmp_path / 'x', range(5)).paths[0])).hexdigest()
     split = Split([DataFile(str(tmp_path / 'x'), 5, digest)])
-    assert verification.verify(split) == 5
+    assert verification.verify_split(split).num_examples == 5
     verification.verify_checksums(split)
-    for sha256, source in [(digest, 'in dataset.json'), (None, 'at the start')]:
-        with messages.raises(f'x has 5 examples, not 4 as {source}: '):
-            verification.verify(Split([DataFile(str(tmp_path / 'x'), 4, sha256)]))
+    with messages.raises('x has 5 examples, not 4 as in dataset.json: '):
+        verification.verify_split(Split([DataFile(str(tmp_path / 'x'), 4, digest)]))
     _records(tmp_path / 'x', range(1, 6))
     verification.verify_checksums(Split([DataFile(str(tmp_path / 'x'))]))  # without a dataset.json
     with messages.raises('x has been changed: its SHA-256 differs from '):
@@ -105,14 +105,14 @@ def test_the_checksum_of_all_files(tmp_path):
         first._replace(files=files)
         for files in (first.files + second.files, second.files + first.files)
     )
-    total = verification.total_checksum(both)
-    assert len(total) == 8 and total != verification.total_checksum(turned)
+    total = verification.verify_split(both).checksum
+    assert len(total) == 8 and total != verification.verify_split(turned).checksum
     faults.relabel(both.paths[1], 3)
-    relabelled = verification.total_checksum(both)
+    relabelled = verification.verify_split(both).checksum
     with open(both.paths[1], 'r+b') as file:
         file.seek(2000)
         file.write(b'pixels')
-    assert len({total, relabelled, verification.total_checksum(both)}) == 3
+    assert len({total, relabelled, verification.verify_split(both).checksum}) == 3
 
 
 def _content(path):

@@ -14,7 +14,7 @@ from cifar10 import training
 from cifar10.cli import training_flags, training_job
 from cifar10.config import CLASSIC, RunSettings
 from cifar10.data import dataset
-from cifar10.runs import checkpoint, run, run_record
+from cifar10.runs import checkpoint, run_record
 from cifar10.runs.run import open_run
 from cifar10.scripts import cifar10_train
 from cifar10.system import directories
@@ -81,16 +81,6 @@ def test_fresh_in_a_directory_without_a_run(tmp_path, data_dir):
     (tmp_path / 'letters.txt').write_text('dear')
     train(tmp_path, data_dir, 1, fresh=True)
     assert (tmp_path / 'letters.txt').exists()
-
-
-def test_a_run_that_cannot_be_moved(tmp_path, data_dir, monkeypatch):
-    monkeypatch.setattr(run.time, 'strftime', lambda form: 'nowhere/now')
-    train(tmp_path / 'run', data_dir, 1)
-    with messages.raises(
-        'aside .No such file or directory., from .*/run to .*/run.nowhere/now: give another'
-    ):
-        train(tmp_path / 'run', data_dir, 1, fresh=True)
-    assert_saved(tmp_path / 'run', 1)
 
 
 def test_a_bad_checkpoint_is_not_overwritten(tmp_path, data_dir):

@@ -84,10 +84,10 @@ def test_a_recipe_of_an_earlier_version(tmp_path, data_dir):
     path = tmp_path / 'run.json'
     best = dict(recipe='best', optimizer='muon', matrix_weight_decay=1.5, matrix_weight_rms=0.0)
     path.write_text(json.dumps(dict(json.loads(path.read_text()), **best)))
-    with messages.raises('a weight decay of Muon .*: evaluate it, or give another directory, or'):
+    with messages.raises('was trained with recipe best of an early version, not classic: '):
         train(tmp_path, data_dir, 2)
     assert_saved(tmp_path, 1)
-    assert network.of_run(str(tmp_path)).hparams.recipe == 'best'
+    assert network.of_run(str(tmp_path)).hparams.optimizer == 'muon'
 
 
 def test_other_hyperparameters_are_named(tmp_path, data_dir, capsys):
@@ -215,12 +215,10 @@ def test_runs_that_a_deterministic_one_cannot_continue(tmp_path, data_dir):
     [
         ('{"num_towers": 1,}', '.+'),
         ('[]', '.+'),
-        ('{"batch_size": "7"}', "batch_size is '7'"),
-        ('{"batch_size": -1}', 'batch_size is -1'),
+        ('{"batch_size": "many"}', '.*many.*'),
         ('{"optimizer": "other"}', "optimizer is 'other'"),
-        ('{"momentum": NaN}', '.+'),
         (f'{{"epochs": 1{"0" * 400}}}', '.+'),
-        ('{"class_names": ["a\\nb"]}', 'class_names is not a list of names'),
+        ('{"class_names": ["a\\nb", "c"]}', '.* is not a class name'),
     ],
 )
 def test_a_damaged_record(tmp_path, content, fault):
@@ -289,7 +287,7 @@ def test_other_images(tmp_path, data_dir, own_data_dir):
         changed.seek(-1, os.SEEK_END)
         changed.write(bytes([value ^ 1]))
     with messages.raises(
-        f'^The run in {tmp_path}/run was trained on other training images: give its data with --dataset or --data_dir, '
+        f'^The run in {tmp_path}/run was trained with data_checksum .*: give its data with --dataset or --data_dir, '
     ):
         train(tmp_path / 'run', own_data_dir, 3)
     assert_saved(tmp_path / 'run', 2)

@@ -79,20 +79,6 @@ def test_a_program_hides_what_the_import_writes(tmp_path):
     assert _run(source, pythonpath, TF_CPP_MIN_LOG_LEVEL='1') == (0, '1\n', 'chatterafter')
 
 
-def test_a_failed_import_shows_what_it_wrote(tmp_path):
-    pythonpath = _stand_in(
-        tmp_path, "import os; os.write(2, b'chatter\\n'); raise ImportError('broken')"
-    )
-    status, stdout, stderr = _run(
-        'from cifar10.system import startup; startup.import_tensorflow()', pythonpath
-    )
-    assert (
-        (status, stdout) == (1, '')
-        and stderr.startswith('chatter\n')
-        and stderr.endswith('ImportError: broken\n')
-    )
-
-
 def test_a_library_changes_nothing(tmp_path):
     """The import of a script parses no flags, handles no signals and keeps standard output."""
     source = (
