@@ -67,7 +67,7 @@ def measure_train(_, settings):
             f'--inter_op_threads={job.settings.inter_op_threads}',
             '--eval_every=0',
         ]
-        times = processes.run_trainer(command, sum(steps))
+        times = processes.run_trainer(command)
     # The line of the first update is that of step 0.
     start = times[steps.warmup if steps.warmup > 1 else 0]
     seconds = (times[sum(steps)] - start).total_seconds()

@@ -130,7 +130,7 @@ def prepared_dataset(dataset_name):
     path, published = data_dir(dataset_name), catalog.PUBLISHED.get(dataset_name)
     with signals.StopRequest(raises=True):
         if published:
-            preparation.prepare(published, path, show, alternative='--dataset=synthetic')
+            preparation.prepare(published, path, show)
         else:
             synthetic.maybe_write(path, progress=show)
     return dataset.read(dataset.files_dir(path, published))

@@ -29,9 +29,8 @@ def define_one_tower():
 
 def define_towers():
     """Define the flags of cifar10_multi_gpu_train.py."""
-    define()
+    define_one_tower()
     define_num_gpus()
-    define_variable_strategy()
 
 
 def define():

@@ -14,7 +14,7 @@ def maybe_download_and_extract(data_dir=dataset.DATA_DIR, data_url=None, progres
     prepare(catalog.CIFAR10, data_dir, progress, data_url)
 
 
-def prepare(published, data_dir, progress, data_url=None, alternative='the synthetic data set'):
+def prepare(published, data_dir, progress, data_url=None):
     """Write the binary files of a Published data set, unless they exist.
 
     They are made from the first good copy: an archive or the version for Python beside them, a copy
@@ -25,7 +25,6 @@ def prepare(published, data_dir, progress, data_url=None, alternative='the synth
       data_dir: the directory of the files, or its parent. Another data set in it is kept.
       progress: a function of one line of text.
       data_url: URL of an archive. With it, no other host and no copy of a program is used.
-      alternative: another data set, for the message about a failed download.
 
     Raises:
       UserError: no host sends the archive, or some of the files are missing.
@@ -49,7 +48,7 @@ def prepare(published, data_dir, progress, data_url=None, alternative='the synth
             names = ' or '.join(archive.name for archive in archives)
             raise UserError(
                 f'Cannot download {published.name} from {error}: check the network'
-                f'{", or leave out --data_url" if data_url else ""}; put {names} into {parent}; or use {alternative}'
+                f'{", or leave out --data_url" if data_url else ""}; put {names} into {parent}; or give --dataset=synthetic'
             )
         _write(published, path, directory, progress)
 

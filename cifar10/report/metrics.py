@@ -130,13 +130,6 @@ class Metrics(NamedTuple):
         with np.errstate(invalid='ignore'):
             return ClassMetrics(precision=correct / predicted, recall=correct / count, count=count)
 
-    def overall_metrics(self):
-        """Return the ClassMetrics of all classes together, as scalars.
-
-        With one prediction per example, precision and recall over all classes are the accuracy.
-        """
-        return ClassMetrics(self.accuracy, self.accuracy, self.num_examples)
-
     def calibration(self):
         """Return the Calibration."""
         bins = np.digitize(self.confidences, np.arange(1, _NUM_BINS) / _NUM_BINS, right=True)

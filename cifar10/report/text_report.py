@@ -34,7 +34,10 @@ def classification_report(metrics, class_names):
     """
     rows = zip(
         [*_shorten_names(class_names), 'all'],
-        *map(np.append, metrics.per_class_metrics(), metrics.overall_metrics()),
+        # With one prediction per example, precision and recall of all classes are the accuracy.
+        *map(
+            np.append, metrics.per_class_metrics(), [metrics.accuracy] * 2 + [metrics.num_examples]
+        ),
     )
     return _align_columns(
         [['class', *ClassMetrics._fields]]

@@ -10,13 +10,11 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import distortions, input as input_lib
 from cifar10.config import (  # noqa: F401 (programs use them)
-    HEIGHT,
     NUM_CLASSES,
     NUM_EXAMPLES_PER_EPOCH_FOR_EVAL,
     NUM_EXAMPLES_PER_EPOCH_FOR_TRAIN,
 )
 from cifar10.data import dataset, verification
-from cifar10.errors import UserError
 
 IMAGE_SIZE = distortions.IMAGE_SIZE
 
@@ -68,9 +66,9 @@ def distorted_inputs(
       labels: int32 [batch_size].
 
     Raises:
-      UserError: a file is missing or malformed, or the images are smaller than `image_size`.
+      UserError: a file is missing or malformed.
     """
-    image_size = _checked_size(image_size)
+    image_size = IMAGE_SIZE if image_size is None else image_size
     # Accept any label, because own networks have any number of classes.
     split = dataset.read(data_dir).train
     split = verification.verify_split(split._replace(num_classes=dataset.MAX_CLASSES))
@@ -111,9 +109,9 @@ def inputs(
       labels: int32 [n].
 
     Raises:
-      UserError: a file is missing or malformed, or the images are smaller than `image_size`.
+      UserError: a file is missing or malformed.
     """
-    image_size = _checked_size(image_size)
+    image_size = IMAGE_SIZE if image_size is None else image_size
     found = dataset.read(data_dir)
     split = found.test if eval_data else found.train
     verification.verify_split(split._replace(num_classes=dataset.MAX_CLASSES))
@@ -122,12 +120,3 @@ def inputs(
         images = distortions.crop(images, image_size=image_size)
     tf.summary.image('images', images)
     return images, labels
-
-
-def _checked_size(image_size):
-    size = IMAGE_SIZE if image_size is None else image_size
-    if size not in range(1, HEIGHT + 1):
-        raise UserError(
-            f'IMAGE_SIZE = {size} is not from 1 to {HEIGHT}, the size of the images in the files'
-        )
-    return int(size)
