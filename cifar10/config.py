@@ -240,14 +240,12 @@ class RunLength(NamedTuple):
         """Return the number of examples per decay of the staircase schedule, at least 1."""
         return max(1, int(round(self.examples_per_epoch * hparams.num_epochs_per_decay)))
 
-    def batch_factor(self, hparams):
-        """Return examples per step / batch size of the recipe."""
-        return self.examples_per_step / RECIPES[hparams.recipe].batch_size
-
     def peak_learning_rate(self, hparams):
         """Return the highest rate of the schedule: initial_learning_rate, scaled by lr_scaling."""
-        factors = {'none': 1, 'linear': self.batch_factor(hparams)}
-        return hparams.initial_learning_rate * factors[hparams.lr_scaling]
+        if hparams.lr_scaling == 'none':
+            return hparams.initial_learning_rate
+        batch_factor = self.examples_per_step / RECIPES[hparams.recipe].batch_size
+        return hparams.initial_learning_rate * batch_factor
 
     def max_average_decay(self, hparams):
         """Return moving_average_decay, or the decay for moving_average_fraction.

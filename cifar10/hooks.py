@@ -94,14 +94,7 @@ class ReplayHook(tf.train.SessionRunHook):
     """
 
     def __init__(self, queue, train_op, batches_per_step, stop_request):
-        """Make the hook.
-
-        Args:
-          queue: the prefetch queue.
-          train_op: the operation of a step.
-          batches_per_step: the number of batches to skip per step.
-          stop_request: a signals.StopRequest; its signal ends the replay.
-        """
+        """Make the hook for the prefetch queue; the signal of a StopRequest ends the replay."""
         self._queue, self._batches_per_step = queue, batches_per_step
         self._train_op = train_op
         self._stop_request = stop_request

@@ -20,15 +20,7 @@ class SummaryHook(tf.train.SessionRunHook):
     """
 
     def __init__(self, run, writer, summary_op, run_length, save_steps):
-        """Make the hook.
-
-        Args:
-          run: a Run.
-          writer: a tf.summary.FileWriter.
-          summary_op: the serialized summaries of a step, a string scalar.
-          run_length: a RunLength.
-          save_steps: the steps between two summaries.
-        """
+        """Make the hook of a Run and a tf.summary.FileWriter; `summary_op` is that of a Step."""
         self._run, self._writer, self._summary_op = run, writer, summary_op
         self._run_length, self._save_steps = run_length, save_steps
 
@@ -112,13 +104,7 @@ class ProfilerHook(tf.train.SessionRunHook):
     """
 
     def __init__(self, run, writer, profile_step):
-        """Make the hook.
-
-        Args:
-          run: a Run.
-          writer: a tf.summary.FileWriter.
-          profile_step: the global step to trace.
-        """
+        """Make the hook of a Run and a tf.summary.FileWriter for a global step."""
         self._run, self._writer, self._profile_step = run, writer, profile_step
 
     def after_create_session(self, session, coord):

@@ -33,14 +33,9 @@ from cifar10.system import directories, signals
 FLAGS = flags.FLAGS
 
 
-def download_published():
-    """Download CIFAR-10 or CIFAR-100, unless it exists."""
-    print_counts(data_flags.prepared_dataset(FLAGS.dataset))
-
-
-def synthetic():
-    """Generate the synthetic data set, unless it exists."""
-    print_counts(data_flags.prepared_dataset('synthetic'))
+def prepare(name=None):
+    """Download the data set of --dataset, or generate the synthetic one, unless it exists."""
+    print_counts(data_flags.prepared_dataset(name or FLAGS.dataset))
 
 
 def convert(source, out):
@@ -102,8 +97,8 @@ def print_counts(found):
 
 
 COMMANDS = {  # function, arguments
-    'download': (download_published, ()),
-    'synthetic': (synthetic, ()),
+    'download': (prepare, ()),
+    'synthetic': (lambda: prepare('synthetic'), ()),
     'convert': (convert, ('SRC', 'OUT')),
     'holdout': (hold_out, ('SRC', 'OUT')),
     'info': (info, ()),

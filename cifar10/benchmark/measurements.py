@@ -43,9 +43,6 @@ def input_metrics(formulation, job, steps):
 
     Returns:
       A dict from metric name to number.
-
-    Raises:
-      UserError: a data file is missing or malformed.
     """
     machine.set_up_tensorflow()
     start = time.perf_counter()

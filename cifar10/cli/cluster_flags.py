@@ -135,12 +135,7 @@ class TrainerCommand:
     """
 
     def __init__(self, trainer, trainer_flags):
-        """Make the commands.
-
-        Args:
-          trainer: list of strings, the command without flags.
-          trainer_flags: list of strings, the flags of every task.
-        """
+        """Make the commands from that of the trainer and its flags, lists of strings."""
         self._trainer, self._trainer_flags = trainer, trainer_flags
         # The last flag is valid. The trainer rejects malformed numbers.
         text = ' '.join(trainer_flags)

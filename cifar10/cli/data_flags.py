@@ -69,15 +69,10 @@ def define(default_dataset='cifar10'):
         f'Data set. If --data_dir holds none, {" and ".join(catalog.PUBLISHED)} are downloaded, and synthetic is '
         'generated.',
     )
-    others = [
-        f'with --dataset={name}: {path}'
-        for name, path in dataset.DATA_DIRS.items()
-        if path != dataset.DATA_DIR
-    ]
     define_path(
         'data_dir',
         dataset.DATA_DIR,
-        f'Directory of a data set, or the parent of {dataset.CIFAR10_DIRECTORY}. Default {", ".join(others)}.',
+        f'Directory of a data set, or the parent of {dataset.CIFAR10_DIRECTORY}. Default with another --dataset: another one.',
         lambda path: directories.check_no_file(
             path, 'give the directory of a data set, as `cifar10_dataset.py convert` makes it'
         ),
@@ -87,16 +82,12 @@ def define(default_dataset='cifar10'):
 
 def data_dir(dataset_name):
     """Return --data_dir, or the default of the data set."""
-    is_default = FLAGS['data_dir'].using_default_value
-    return dataset.DATA_DIRS[dataset_name] if is_default else FLAGS.data_dir
+    is_given = not FLAGS['data_dir'].using_default_value
+    return FLAGS.data_dir if is_given else dataset.DATA_DIRS[dataset_name]
 
 
 def check_classes_of_run(directory):
-    """Check, before a download of CIFAR-10, that a run was trained on its classes.
-
-    Raises:
-      UserError: it was trained on others, or its record is damaged.
-    """
+    """Raise UserError, before a download of CIFAR-10, if a run was trained on other classes."""
     if FLAGS.dataset == 'cifar10' and not dataset.is_present(data_dir('cifar10')):
         run_record.check_classes(directory, dataset.CLASS_NAMES)
 

@@ -39,14 +39,7 @@ class Launcher:
     """
 
     def __init__(self, command, num_ps, num_workers, max_restarts):
-        """Make a launcher; `run` starts the tasks.
-
-        Args:
-          command: a cluster_flags.TrainerCommand.
-          num_ps: the number of parameter servers; 0 means all-reduce.
-          num_workers: the number of workers.
-          max_restarts: the maximum number of restarts because of one task.
-        """
+        """Make a launcher; `run` starts the tasks by a cluster_flags.TrainerCommand."""
         self._command = command
         self._num_ps, self._num_workers = num_ps, num_workers
         self._names = [f'ps {index}' for index in range(num_ps)]
@@ -174,14 +167,7 @@ class TaskProcess:
     """
 
     def __init__(self, name, command, cores=(), gpus=None):
-        """Start the task.
-
-        Args:
-          name: see above.
-          command: list of strings.
-          cores: the cores of the process; empty for all.
-          gpus: list of strings for CUDA_VISIBLE_DEVICES; None for that of this process.
-        """
+        """Start the task on these cores (empty: all) and GPUs (None: those of this process)."""
         self.name, self.has_trained = name, False
         environment = dict(os.environ, PYTHONUNBUFFERED='1')
         environment.pop('TF_CONFIG', None)  # it may name another cluster

@@ -151,14 +151,7 @@ class Watchdog(threading.Thread):
     """
 
     def __init__(self, cluster, task, stall_timeout, has_ended):
-        """Start the thread.
-
-        Args:
-          cluster: a Cluster.
-          task: the Task of this process.
-          stall_timeout: the seconds to each step after the first one.
-          has_ended: a function that returns True if the run is complete.
-        """
+        """Start the thread; `stall_timeout`: the seconds to each step after the first one."""
         super().__init__(daemon=True)
         self._others = [other for other in cluster.ps_tasks + cluster.worker_tasks if other != task]
         self._cluster, self._has_ended = cluster, has_ended

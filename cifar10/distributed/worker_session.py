@@ -186,14 +186,7 @@ class EndHook(tf.train.SessionRunHook):
     """
 
     def __init__(self, worker, last_op, stop_request, eval_hook):
-        """Make the hook.
-
-        Args:
-          worker: a Worker.
-          last_op: see WorkerOps.
-          stop_request: a signals.StopRequest.
-          eval_hook: the EvalHook of the chief; else None.
-        """
+        """Make the hook of a Worker; `eval_hook` is the EvalHook of the chief, else None."""
         self._worker, self._last_op = worker, last_op
         self._stop_request, self._eval_hook = stop_request, eval_hook
 

@@ -9,10 +9,7 @@ from typing import NamedTuple, Sequence
 
 import tensorflow.compat.v1 as tf
 
-GPU_REMEDY = (
-    "if there is an NVIDIA GPU: pip install 'tensorflow[and-cuda]' on Linux; TF_CPP_MIN_LOG_LEVEL=0 shows TensorFlow's "
-    'messages about GPUs'
-)
+GPU_REMEDY = "if there is an NVIDIA GPU: pip install 'tensorflow[and-cuda]' on Linux"
 _SUB_BATCHES_PER_CORE = 2  # more than one, to balance the load
 _MIN_EXAMPLES_PER_SUB_BATCH = 8  # Smaller sub-batches are slower.
 _CPU_INFO_FILE = '/proc/cpuinfo'  # on Linux

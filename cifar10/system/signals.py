@@ -30,11 +30,9 @@ class StopRequest:
     received_signal = _first = None
 
     def __init__(self, raises=False):
-        """Make the request.
+        """Make the request; `raises`: raise KeyboardInterrupt(number) at the first signal.
 
-        Args:
-          raises: True to raise KeyboardInterrupt(number) at the first signal, so that the block
-            removes unfinished files. TensorFlow could suppress it: do not call TensorFlow there.
+        The block then removes unfinished files. TensorFlow could suppress the exception.
         """
         self._raises = raises
 
