@@ -72,10 +72,10 @@ def hold_out(source, out):
 def info():
     """Verify a data set and its checksums, if any; print the number of images per class."""
     path = data_flags.data_dir(FLAGS.dataset)
-    remedy = 'make a data set with `cifar10_dataset.py download`, or give another --data_dir'
-    directories.check_exists(path, remedy)
     published = catalog.PUBLISHED.get(FLAGS.dataset) if FLAGS['dataset'].present else None
-    data_flags.use_copy(path, published)
+    if not data_flags.use_copy(path, published):
+        remedy = 'make it with `cifar10_dataset.py download`, or give another --data_dir'
+        raise UserError(f'There is no such data set in {path}: {remedy}')
     found = verification.verify(dataset.read(dataset.files_dir(path, published)))
     for split in (found.train, found.test):
         verification.verify_checksums(split)

@@ -32,7 +32,7 @@ def verify_split(split):
         return split
     counts, checksums = zip(*[_verify_file(split, file) for file in split.files])
     checksum = f'{zlib.crc32(repr(list(checksums)).encode()):08x}'
-    return split._replace(counts=np.sum(counts, axis=0), checksum=checksum)
+    return split._replace(counts=np.sum(counts, axis=0).tolist(), checksum=checksum)
 
 
 def verify_checksums(split):

@@ -133,4 +133,4 @@ def test_the_plan_in_tensorboard(tmp_path, data_dir, capsys):
         assert max(map(len, shown.splitlines())) <= 120
         shown = shown.replace('\n    ', ' ')
         assert (step, shown) == printed[min(len(printed), 2) - 1]
-        assert shown.startswith('Cluster: two\n') and str(odd) in shown
+        assert shown.endswith('\nCluster: two\n') and str(odd) in shown

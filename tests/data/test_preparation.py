@@ -146,5 +146,5 @@ def test_an_existing_data_set_is_used_unless_another_one_is_requested(
         assert status == 1 and ' error: Cannot download CIFAR-10 from http://127' in stderr
     assert prepare(*args).num_classes == 100
     status, _, stderr = programs.call('cifar10_dataset', 'info', '--dataset=cifar10', *args)
-    assert status == 1 and ' is missing: restore it, get a data set with `cifar10_da' in stderr
+    assert status == 1 and 'There is no such data set in ' in stderr
     assert listing.names(tmp_path) == ['cifar-100-binary']

@@ -25,7 +25,7 @@ def test_counts(data_dir, tmp_path):
     assert verification.verify_split(found.train) is found.train  # verified once
     first, second = _records(tmp_path / 'a', [0, 0, 3]), _records(tmp_path / 'b', [9, 3])
     both = first._replace(files=first.files + second.files)
-    assert verification.verify_split(both).counts.tolist() == [2, 0, 0, 2, 0, 0, 0, 0, 0, 1]
+    assert verification.verify_split(both).counts == [2, 0, 0, 2, 0, 0, 0, 0, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_two_label_bytes(tmp_path):
     labels = [0, 1, 9, 9, 5, 9, 1]
     split = _records(tmp_path / 'x', labels, 2)
     assert split.record_bytes == 3074 and verification.verify_split(split).num_examples == 7
-    assert verification.verify_split(split).counts.tolist() == [1, 2, 0, 0, 0, 1, 0, 0, 0, 3]
+    assert verification.verify_split(split).counts == [1, 2, 0, 0, 0, 1, 0, 0, 0, 3]
     ((found, images),) = verification.read_examples(split)
     assert found.tolist() == labels and images.shape == (7, 3, 32, 32)
     rows = np.fromfile(str(tmp_path / 'x'), np.uint8).reshape(7, -1)
