@@ -151,7 +151,8 @@ def _module():
             sys.modules['tensorflow'] = tensorflow_2
             try:
                 if not hasattr(tf.keras.layers and tf.keras, '__version__'):  # only Keras 3 has it
-                    tf.keras.__version__ = sys.modules['tf_keras'].__version__
+                    keras = sys.modules.get('tf_keras') or sys.modules['keras']
+                    tf.keras.__version__ = keras.__version__
                 return tf.keras
             finally:
                 sys.modules['tensorflow'] = module
