@@ -133,11 +133,7 @@ def _find_name_remedy(text, line, directory):
         gone = re.match(rf'(?:{pattern})\b', path)
         if gone and (is_new or not path.startswith('tf.')):
             return sentence
-    if (getattr(owner, '__file__', None) or '').startswith(_PACKAGE_DIRS):
-        if owner.__name__ == 'tf1_runner.mnist':
-            return (
-                question + 'write `import input_data`, with the file that has it beside the program'
-            )
+    if (getattr(owner, '__file__', None) or '').startswith(_PACKAGE_DIRS[0]):
         return question + "the tutorial's module has no such name: " + remedies.COPY
     if contrib_slim.has(module, name) and not importlib.util.find_spec('tf_slim'):
         return 'make it available: pip install tf_slim'

@@ -184,8 +184,10 @@ def _show_layers():
     tf.nn.rnn_cell = rnn_cell
     for package in ('tensorflow.', 'tensorflow.compat.v1.'):
         sys.modules[package + 'nn.rnn_cell'] = rnn_cell
-    hidden, tf.layers = tf.layers, types.ModuleType('tensorflow.layers')
-    vars(tf.layers).update(vars(tf_layers), __getattr__=lambda name: getattr(hidden, name))
+    tf.layers = types.ModuleType('tensorflow.layers')
+    vars(tf.layers).update(
+        {name: value for name, value in vars(tf_layers).items() if name[0] != '_'}
+    )
     tf.layers.InputSpec = InputSpec
     for name in ('BatchNormalization', 'batch_normalization'):
         for owner in (tf.layers, normalization):
