@@ -161,8 +161,7 @@ def test_regularizers_initializers_and_a_layer_that_is_used_twice():
 
 
 @pytest.mark.parametrize(
-    'settings, error',
-    [({'axis': 4}, 'Invalid axis'), ({'input': 1}, 'input')],
+    'settings, error', [({'axis': 4}, 'Invalid axis'), ({'input': 1}, 'input')]
 )
 def test_errors_name_the_argument(settings, error):
     for function in FUNCTIONS:

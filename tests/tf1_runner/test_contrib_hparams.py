@@ -43,16 +43,7 @@ def test_parse(hparams):
 
 @pytest.mark.parametrize(
     'text',
-    [
-        'nix=3',
-        'steps=0.5',
-        'steps=a',
-        'layers=3',
-        'rate=[1,2]',
-        'rate',
-        'a b=3',
-        'is_deep=yes',
-    ],
+    ['nix=3', 'steps=0.5', 'steps=a', 'layers=3', 'rate=[1,2]', 'rate', 'a b=3', 'is_deep=yes'],
 )
 def test_mistakes(hparams, text):
     with pytest.raises(ValueError):

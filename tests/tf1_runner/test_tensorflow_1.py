@@ -34,11 +34,7 @@ def test_the_truth_of_gradients(tmp_path):
 
 @pytest.mark.parametrize(
     'text',
-    [
-        'grad = x > 1\nif grad:\n  pass',
-        'if x > 1:\n  pass',
-        'grad = x * x\nwhile grad:\n  pass',
-    ],
+    ['grad = x > 1\nif grad:\n  pass', 'if x > 1:\n  pass', 'grad = x * x\nwhile grad:\n  pass'],
 )
 def test_any_other_truth_is_an_error(tmp_path, text):
     status, stdout, stderr = _run(tmp_path, text)
