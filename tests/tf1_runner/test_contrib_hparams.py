@@ -11,13 +11,8 @@ MODULES = [contrib_names.MODULES['contrib.training']] + (
 
 
 @pytest.fixture(params=MODULES)
-def module(request):
-    return request.param
-
-
-@pytest.fixture
-def hparams(module):
-    return module['HParams'](rate=0.1, layers=[64, 32], name='net', is_deep=False, steps=10)
+def hparams(request):
+    return request.param['HParams'](rate=0.1, layers=[64, 32], name='net', is_deep=False, steps=10)
 
 
 def test_values(hparams):
