@@ -58,9 +58,7 @@ MODULES = {
     'contrib.layers.python.layers': _LAYERS,
     'contrib.layers.python.layers.initializers': _LAYERS,
     'contrib.layers.python.layers.regularizers': _LAYERS,
-    'contrib.learn': {
-        'ModeKeys': types.SimpleNamespace(TRAIN='train', EVAL='eval', INFER='infer'),
-    },
+    'contrib.learn': {'ModeKeys': types.SimpleNamespace(TRAIN='train', EVAL='eval', INFER='infer')},
     'contrib.legacy_seq2seq': _names(sequence_loss, 'sequence_loss_by_example'),
     'contrib.rnn': {
         **_names(rnn_cell, 'BasicLSTMCell DropoutWrapper MultiRNNCell'),

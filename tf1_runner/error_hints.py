@@ -3,9 +3,11 @@
 A hint is one line with the file, the line number and the remedy.
 """
 
+import contextlib
 import difflib
 import importlib.util
 import linecache
+import operator
 import os
 import re
 import shlex
@@ -131,16 +133,16 @@ def _find_name_remedy(text, line, directory):
         gone = re.match(rf'(?:{pattern})\b', path)
         if gone and (is_new or not path.startswith('tf.')):
             return sentence
-    if (getattr(owner, '__file__', None) or '').startswith(_PACKAGE_DIRS):
-        if owner.__name__ == 'tf1_runner.mnist':
-            return (
-                question + 'write `import input_data`, with the file that has it beside the program'
-            )
+    if (getattr(owner, '__file__', None) or '').startswith(_PACKAGE_DIRS[0]):
         return question + "the tutorial's module has no such name: " + remedies.COPY
     if contrib_slim.has(module, name) and not importlib.util.find_spec('tf_slim'):
         return 'make it available: pip install tf_slim'
     if is_new and re.match(r'tf\.contrib\b', path):
         return f'{question}{remedies.LAST}tf.contrib; docs/tf1.md has some remedies'
+    if is_new and path.startswith('tf.'):
+        with contextlib.suppress(AttributeError):
+            operator.attrgetter(path[len('tf.') :])(tf.compat.v2)
+            return 'only TensorFlow 2 has this name: run a program for TensorFlow 2 with python'
     if path.startswith('tf.'):
         return question + 'docs/tf1.md has remedies for removed names'
     if 'No module named' in text or '(unknown location)' in text:

@@ -20,15 +20,7 @@ _IMAGES, _LABELS = 2051, 2049  # magic numbers of the files; source: yann.lecun.
 class DataSet:
     """Images and labels, in batches."""
 
-    def __init__(
-        self,
-        images,
-        labels,
-        *,
-        dtype=tf.float32,
-        reshape=True,
-        seed=None,
-    ):
+    def __init__(self, images, labels, *, dtype=tf.float32, reshape=True, seed=None):
         """Set the data, and seed NumPy's random numbers, as TensorFlow does.
 
         Args:
@@ -96,13 +88,7 @@ class Datasets(NamedTuple):
 
 
 def read_data_sets(
-    train_dir,
-    *,
-    one_hot=False,
-    dtype=tf.float32,
-    reshape=True,
-    validation_size=5000,
-    seed=None,
+    train_dir, *, one_hot=False, dtype=tf.float32, reshape=True, validation_size=5000, seed=None
 ):
     """Return the Datasets of MNIST, or of other files of the same names and format.
 

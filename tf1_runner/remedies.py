@@ -62,11 +62,6 @@ REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
         r'convert_all_kernels|Keras(Classifier|Regressor)|PeepholeLSTMCell|(Noisy)?LinearCosineDecay)',
         'make it available: pip install tf_keras',
     ),
-    (r'not available with Keras 3', 'make it available: pip install tf_keras'),
-    (
-        r"(cannot import name '\w+' from|module) 'scipy[\w.]*'",
-        'SciPy has moved or removed this name: see its release notes',
-    ),
     (
         r"got an unexpected keyword argument 'n_iter' in .*TSNE",
         'scikit-learn has renamed it: write max_iter=',
@@ -82,7 +77,6 @@ REMEDIES = [  # (pattern of 'Class: message in program line', remedy)
         '--help may list the flags of the program',
     ),
 ]
-_IN_2_15 = 'with Python 3.11, pip install "tensorflow<2.16"'
 # Module -> what `pip install` needs. Each was imported on Python 3.13 with TensorFlow 2.21.
 PACKAGES = {
     'PIL': 'pillow',
@@ -97,11 +91,12 @@ LAST = 'TensorFlow 1.15 (docs/requirements-1.15.txt) is the last with '
 GONE = [  # (pattern of the begin of a dotted name, sentence)
     (
         r'tf\.contrib\.learn',
-        f'{LAST}these models; tf.estimator has such models with other arguments: {_IN_2_15}',
+        f'{LAST}these models; tf.estimator has such models with other arguments: with Python 3.11, '
+        'pip install "tensorflow<2.16"',
     ),
     (
-        r'prettytensor',
-        'its last version does not import with TensorFlow 1.15 and newer: use tf.layers instead',
+        'prettytensor',
+        'its last version does not work with TensorFlow 1.15 and newer: use tf.layers instead',
     ),
 ]
 

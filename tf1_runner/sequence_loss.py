@@ -49,12 +49,7 @@ def _cross_entropy(logits, targets, softmax_loss_function):
 
 
 def sequence_loss_by_example(
-    logits,
-    targets,
-    weights,
-    average_across_timesteps=True,
-    softmax_loss_function=None,
-    name=None,
+    logits, targets, weights, average_across_timesteps=True, softmax_loss_function=None, name=None
 ):
     """Return the weighted cross entropies of each sequence, [batch].
 

@@ -151,7 +151,8 @@ def _module():
             sys.modules['tensorflow'] = tensorflow_2
             try:
                 if not hasattr(tf.keras.layers and tf.keras, '__version__'):  # only Keras 3 has it
-                    tf.keras.__version__ = sys.modules['tf_keras'].__version__
+                    keras = sys.modules.get('tf_keras') or sys.modules['keras']
+                    tf.keras.__version__ = keras.__version__
                 return tf.keras
             finally:
                 sys.modules['tensorflow'] = module
@@ -183,8 +184,10 @@ def _show_layers():
     tf.nn.rnn_cell = rnn_cell
     for package in ('tensorflow.', 'tensorflow.compat.v1.'):
         sys.modules[package + 'nn.rnn_cell'] = rnn_cell
-    hidden, tf.layers = tf.layers, types.ModuleType('tensorflow.layers')
-    vars(tf.layers).update(vars(tf_layers), __getattr__=lambda name: getattr(hidden, name))
+    tf.layers = types.ModuleType('tensorflow.layers')
+    vars(tf.layers).update(
+        {name: value for name, value in vars(tf_layers).items() if name[0] != '_'}
+    )
     tf.layers.InputSpec = InputSpec
     for name in ('BatchNormalization', 'batch_normalization'):
         for owner in (tf.layers, normalization):

@@ -17,7 +17,9 @@ _WRAPPERS = ('tensorflow.python.util.module_wrapper', 'tf1_runner.tensorflow_1')
 def install():
     """Let `tensorflow.compat.v1` find the version by the code that reads it."""
     for module, names in [(tf, ['__version__', 'VERSION']), (tf.version, ['VERSION'])]:
-        versions, exported = {name: getattr(module, name) for name in names}, [*module.__all__]
+        versions = {name: getattr(module, name) for name in names}
+        # TensorFlow 2.13 has no `__all__`.
+        exported = [name for name in dir(module) if not name.startswith('_')]
         for name in names:
             delattr(module, name)
         module.__getattr__ = _getter(module.__name__, versions)

@@ -1,43 +1,8 @@
 #!/usr/bin/env python3
 """Runs the programs that the runner promises to run, other_programs.jsonl; compares the verdicts.
 
-They are those of two books, matroid/dlwithtf and terrytangyuan/tensorflow-in-practice-code, those
-of the CIFAR-10 tutorial in all versions, and programs that train on CIFAR-10, of these
-repositories:
-
-1622579602/cifar10 adihayat/tf_apl Amano-Ginji/mytensorflow andridns/tf-cifar10
-AndyShen105/disAlexNet_cifar10 avBuffer/Cifar10_tensorflow b4dawn75/cifar10-dist
-BayesWatch/tf-variational-dropout BIGBALLON/cifar-10-cnn BlackLee68/CIFAR_10
-caltong/learn-tensorflow chao-ji/tf-resnet-cifar10 chengyang317/cifar10 chenzhangpku/tf_growingCNN
-chmod644/tf_cifar10 chychen/cifar10_NIN_tensorflow conan7882/VGG-cifar dalgu90/wrn-tensorflow
-danielkaifeng/tensorflow-cifar-10 Dearbigdog/cifar10_multi_gpu DiamonJoy/TensorFlow
-dims12/Cifar10_TF DoctorCotic/MLSamples doody1986/sparsity_analysis dragonasc2/HelloTensorFlow
-DungxNguyen/cifar_tutorial eickenberg/cifar10_tensorflow eltonlaw/vgg-cifar10
-ethanhe42/context-cifar eugenelet/tensorflow-cifar-10-NiN exelban/tensorflow-cifar-10
-fanfuhan/cifar10_tensorflow_image_classification feifeibear/Distributed-ResNet-Tensorflow
-Frank1993/tensorflow_cifar10 fvilca/cnn_tensorflow_cifar GaryBigpig/TensorFlow
-gauravmm/DL2.0-Accelerated-Introduction-to-Deep-Learning giser-yugang/Learning_TensorFlow
-GyuminDev/CIFAR10-CNN-TensorFlow HaowenLai/cifar10 Hezi-Resheff/Oreilly-Learning-TensorFlow
-holdenlee/tensorflow_learning houssamzenati/DeepModels-MNIST-CIFAR10-Tensorflow
-hwang595/recreate-the-experiment hyenal/curveball-tf ikhlestov/vision_networks
-ischlag/tensorflow-input-pipelines iweizime/tensorflow_cifar10 jis1218/CIFAR-10-Using-Tensorflow
-jlewi/cifar10 JsFlo/Cifar10-CNN-GAN-TF juxiangwu/ML JWang-AI/HCO_CNN_Cifar10
-KeyKy/tensorflow_learn kss0222/DeepCnn kzhang28/Distributed-TensorFlow-Training-Examples
-larrysu1115/totem lawlite19/MachineLearning_TensorFlow lchia/demo_tf lhzhong/TFCode
-LiAoqi96/CIFAR10 Line290/cifar10_challenge liyingxuan89/deep_learning_applications
-lshhhhh/deep-learning-study luong-vinh/Gating-types-for-Residual-Networks
-MadryLab/cifar10_challenge mAtthEwwww/cifar_tensorflow mingyue312/CSC411A3
-mino-park7/DeepCNNpractice mmanoharahere/block_sparsity mr-kkid/tensorflow MrWonderson/WideResNet
-Newcoder-gyf/Machine-Learning pamelaajohnston/cifar10 PayneZ/CodeSync
-persistforever/cifar10-tensorflow postBG/CIFAR10-CNN-tensorflow quanee/Note RuanYB/tensorflow
-s1syphus/tensorflow_tutorials sarthmit/CIFAR-10-Tensorflow simran098/CIFAR-10
-smivv/tensorflow-cifar-10 snat1505027/WeightGrad soulguy/My_Tensorflow strike60/cifar10-NIN
-Sunarker/Safeguarded-Dynamic-Label-Regression-for-Noisy-Supervision SwingWillwow/CIFAR10_baseline
-taki0112/Densenet-Tensorflow TalkUHulk/Tensorflow_Cifar10 TensorFlowCnn/CNN- TUSSON/tf-study
-UESBTC/DenseNet-Tensorflow victor77dev/cifar10 wenxinxu/resnet-in-tensorflow wognl0402/CIFAR_mask
-XU-ZHOU/Tensorflow xunhui-huang/Cifar10_tensorflow xzy256/cifar10_xzy yeLer/TF_AlexNet-cifar-10
-yhlleo/tensorflow.cifar10 Yonezcy/naive_cnn ZetaRing/Pruning-on-CNN zhulf0804/DenseNet-Tensorflow
-ziapple/tensorflow-tutorial-cifar10 zmer007/MyCifar10
+They are those of two books, those of the CIFAR-10 tutorial in all versions, and programs that train
+on CIFAR-10, of 108 repositories.
 
 What none of them reaches is not in `tf1_runner`. To record it, run them with `coverage` (a file
 sitecustomize.py that starts it) with TensorFlow 2.21 and 1.15, and log each name that a program
@@ -63,7 +28,7 @@ programs name this directory. A line of the list is an object with
   packages: further packages that the program needs
   correct: True if the program is correct for Python 3 and TensorFlow 1; else `why` is the reason
   output: regular expression of the line that shows that the program works
-  before: the end of the program with the runner of version 1.4.0 of November 24, 2026
+  before: the end of the program with the runner of version 1.4.0
   after: the end with today's runner: "runs", or the last line
 """
 

@@ -11,13 +11,8 @@ MODULES = [contrib_names.MODULES['contrib.training']] + (
 
 
 @pytest.fixture(params=MODULES)
-def module(request):
-    return request.param
-
-
-@pytest.fixture
-def hparams(module):
-    return module['HParams'](rate=0.1, layers=[64, 32], name='net', is_deep=False, steps=10)
+def hparams(request):
+    return request.param['HParams'](rate=0.1, layers=[64, 32], name='net', is_deep=False, steps=10)
 
 
 def test_values(hparams):
@@ -43,16 +38,7 @@ def test_parse(hparams):
 
 @pytest.mark.parametrize(
     'text',
-    [
-        'nix=3',
-        'steps=0.5',
-        'steps=a',
-        'layers=3',
-        'rate=[1,2]',
-        'rate',
-        'a b=3',
-        'is_deep=yes',
-    ],
+    ['nix=3', 'steps=0.5', 'steps=a', 'layers=3', 'rate=[1,2]', 'rate', 'a b=3', 'is_deep=yes'],
 )
 def test_mistakes(hparams, text):
     with pytest.raises(ValueError):

@@ -38,7 +38,6 @@ def install(monkeypatch):
     'url, name, num_hosts',
     [
         ('http://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz', NAME, 3),
-        ('http://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz', 'cifar-100-python.tar.gz', 4),
         ('https://WWW.cs.toronto.edu:443/%7Ekriz/cifar-10-binary.tar.gz', NAME, 3),
         (
             'https://storage.googleapis.com/cvdf-datasets/mnist/train-images-idx3-ubyte.gz',

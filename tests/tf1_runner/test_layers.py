@@ -264,41 +264,29 @@ def test_a_layer_with_normalization_and_settings_of_its_variables():
 
 @pytest.mark.parametrize('over_time', [True, False])
 @pytest.mark.parametrize('over_batch', [True, False])
-def test_sequence_loss(over_time, over_batch):
+def test_sequence_losses(over_time, over_batch):
     def build(modules):
-        return modules['contrib.seq2seq']['sequence_loss'](
-            tf.constant(TOKENS),
-            tf.constant(TARGETS),
-            tf.constant(WEIGHTS),
-            average_across_timesteps=over_time,
-            average_across_batch=over_batch,
+        tensors = [tf.constant(array) for array in (TOKENS, TARGETS, WEIGHTS)]
+        options = {'average_across_timesteps': over_time}
+        return (
+            modules['contrib.seq2seq']['sequence_loss'](
+                *tensors, average_across_batch=over_batch, **options
+            ),
+            modules['contrib.legacy_seq2seq']['sequence_loss_by_example'](
+                *[tf.unstack(tensor, axis=1) for tensor in tensors], **options
+            ),
         )
 
-    _, loss, _ = _compare(build)
-    losses = _cross_entropies() * WEIGHTS
+    _, (loss, of_sequences), _ = _compare(build)
+    logs = TOKENS - np.log(np.exp(TOKENS).sum(-1, keepdims=True))
+    losses = -np.take_along_axis(logs, TARGETS[:, :, None], -1)[:, :, 0] * WEIGHTS
+    divisor = WEIGHTS.sum(1) + 1e-12 if over_time else 1
+    np.testing.assert_allclose(of_sequences, losses.sum(1) / divisor, 1e-4, 1e-5)
     axes = (0,) * over_batch + (1,) * over_time
     if axes:
         divisor = WEIGHTS.sum(axes)
         losses = np.where(divisor > 0, losses.sum(axes) / np.maximum(divisor, 1e-9), 0)
     np.testing.assert_allclose(loss, losses, 1e-4, 1e-5)
-
-
-def _cross_entropies():
-    logs = TOKENS - np.log(np.exp(TOKENS).sum(-1, keepdims=True))
-    return -np.take_along_axis(logs, TARGETS[:, :, None], -1)[:, :, 0]
-
-
-@pytest.mark.parametrize('is_average', [True, False])
-def test_legacy_sequence_loss(is_average):
-    def build(modules):
-        module = modules['contrib.legacy_seq2seq']
-        lists = [tf.unstack(tf.constant(array), axis=1) for array in (TOKENS, TARGETS, WEIGHTS)]
-        return module['sequence_loss_by_example'](*lists, average_across_timesteps=is_average)
-
-    _, losses, _ = _compare(build)
-    expected = (_cross_entropies() * WEIGHTS).sum(1)
-    averages = expected / (WEIGHTS.sum(1) + 1e-12)
-    np.testing.assert_allclose(losses, averages if is_average else expected, 1e-4, 1e-5)
 
 
 def test_names_are_those_that_version_1_15_printed():

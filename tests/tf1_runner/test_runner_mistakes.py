@@ -10,15 +10,6 @@ from tests.helpers import programs
 pytestmark = pytest.mark.slow
 
 
-def test_the_traceback_is_that_of_the_program(tmp_path):
-    program = tmp_path / 'fails.py'
-    program.write_text('import tensorflow as tf\n1 / len([])\n')
-    status, stdout, stderr = programs.run('cifar10_run', str(program))
-    assert (status, stdout) == (1, '')
-    place = f'Traceback (most recent call last):\n  File "{program}", line 2, in <module>\n'
-    assert stderr.startswith(place) and 'ZeroDivisionError' in stderr
-
-
 @pytest.mark.parametrize(
     'arguments, line',
     [

@@ -45,24 +45,14 @@ for build in (lambda: tf.nothing, lambda: tf.contrib.nothing, lambda: layers.not
         raise AssertionError(build)
 
 x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
-pieces = tf.pack([x, -x])
-old = tf.concat(0, [tf.mul(x, 2.0), tf.sub(x, 1.0)])
-new = tf.concat([tf.multiply(x, 2.0), tf.subtract(x, 1.0)], 0)
-halves, same = tf.split(1, 2, x), tf.split(x, 2, 1)
-named = tf.concat(concat_dim=0, values=tf.split(split_dim=0, num_split=2, value=x)), tf.concat(axis=0, values=[x])
-labels = tf.constant([1, 0])
-by_position = tf.nn.sparse_softmax_cross_entropy_with_logits(x, labels)
-by_name = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x, name='again')
 cifar10.FLAGS.made_up = 'by the program'
 assert cifar10.FLAGS.made_up == 'by the program'
 with tf.device('/gpu:3'):
     product = tf.matmul(x, x)
 for config in (None, tf.ConfigProto(allow_soft_placement=False)):
     with tf.Session(config=config) as sess:
-        values = sess.run([old, new, halves[1], same[1], by_position, by_name, product, pieces, named])
-        assert (values[8][0] == values[8][1]).all()
-        assert (values[0] == values[1]).all() and (values[2] == values[3]).all() and (values[4] == values[5]).all()
-        assert values[6].tolist() == [[7, 10], [15, 22]] and values[7][1].tolist() == [[-1, -2], [-3, -4]]
+        values = sess.run(product)
+        assert values.tolist() == [[7, 10], [15, 22]]
 with tf.train.MonitoredTrainingSession() as sess:
     assert sess.run(product)[0, 0] == 7
 with tf.Graph().as_default() as graph:
