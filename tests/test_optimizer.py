@@ -122,22 +122,6 @@ def test_scaling_of_the_learning_rate(lr_scaling, examples, factor):
     assert run_length.batch_factor(hparams) == examples / 128
 
 
-def test_momentum_is_nesterovs():
-    """Sutskever et al., 2013: v <- m v + g; the step is g + m v."""
-    weights = tf.get_variable('weights', initializer=np.array([1.0, -2.0], np.float32))
-    hparams = dataclasses.replace(CLASSIC, optimizer='momentum', momentum=0.8)
-    update = optimizer.create(tf.constant(0.1), hparams).apply_gradients([(3 * weights, weights)])
-    expected, velocity = np.array([1.0, -2.0]), 0
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        for _ in range(4):
-            session.run(update)
-            gradient = 3 * expected
-            velocity = 0.8 * velocity + gradient
-            expected = expected - 0.1 * (gradient + 0.8 * velocity)
-            np.testing.assert_allclose(session.run(weights), expected, rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     'first_step, hparams, limit',
     [
