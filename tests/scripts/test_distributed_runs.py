@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from cifar10.runs import checkpoint
-from tests.helpers import clusters, events, messages, programs
+from tests.helpers import changed_networks, clusters, events, messages, programs
 
 pytestmark = pytest.mark.slow
 LONG = pytest.mark.long
@@ -145,6 +145,38 @@ def test_a_diverging_run(make_cluster, num_ps):
     )
     assert set(cluster.end_all().values()) <= {1, EX_TEMPFAIL}
     assert all(len(task.stderr_lines) == 1 for task in cluster.tasks.values())
+
+
+@pytest.mark.parametrize(
+    'num_ps, flags',
+    [
+        (1, '--mode=sync'),
+        (0, '--mode=allreduce'),
+        (1, '--mode=average --average_period=2'),
+        (1, '--mode=async'),
+        (1, '--mode=async --push_steps=2 --fetch_steps=2'),
+    ],
+)
+def test_statistics_of_batch_normalization(tmp_path, data_dir, num_ps, flags):
+    """The checkpoint has those of the chief; it evaluates them."""
+    residual = changed_networks.write(tmp_path, 'residual')
+    given = ['--network=' + residual, '--max_steps=4', *flags.split()]
+    cluster = clusters.factory(tmp_path, data_dir, given)(num_ps, 2)
+    cluster.start()
+    cluster.succeed()
+    saved = checkpoint.read_latest(str(tmp_path / 'run'))
+    changed_networks.assert_moved(saved.path)
+    assert len(re.findall(messages.precision(50), cluster.text('worker 0'))) == 1
+
+
+def test_workers_with_different_sources(tmp_path, data_dir):
+    cluster = clusters.factory(tmp_path, data_dir, ['--mode=sync'])(1, 2)
+    one, other = [changed_networks.write(tmp_path, name) for name in ('residual', 'renamed')]
+    cluster.start('ps 0', 'worker 0', flags=['--network=' + one])
+    cluster.start('worker 1', flags=['--network=' + other])
+    assert cluster.tasks['worker 1'].end() == 1
+    (line,) = cluster.tasks['worker 1'].stderr_lines
+    assert 'worker 1 has another network than the chief: give all workers the same' in line
 
 
 _WITH_A_SHORT_LIMIT = """
