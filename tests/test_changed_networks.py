@@ -3,14 +3,13 @@
 import dataclasses
 import math
 import types
-from unittest import mock
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10 import model, multi_gpu, muon, network, optimizer
+from cifar10 import multi_gpu, network, optimizer
 from cifar10.config import CLASSIC, RunLength
 from cifar10.network import Network
 from tests.helpers import checkouts
@@ -21,7 +20,6 @@ from tests.helpers.changed_networks import (
     INITIAL,
     NETWORKS,
     RATE,
-    RESIDUAL,
     ROWS,
     SAMPLE,
     NumpyLayers,
@@ -134,31 +132,6 @@ def test_statistics_are_those_of_the_first_tower(tmp_path, num_towers):
         np.testing.assert_allclose(values[name], value, rtol=2e-5, atol=1e-5, err_msg=name)
 
 
-def test_the_train_op_of_the_tutorial_updates_the_statistics():
-    model = types.ModuleType('model')
-    exec(RESIDUAL, model.__dict__)
-    logits = model.inference(
-        tf.constant(np.random.RandomState(0).randn(4, 24, 24, 3), tf.float32), is_training=True
-    )
-    step = tf.train.get_or_create_global_step()
-    train_op = cifar10.train(cifar10.loss(logits, tf.constant([1, 2, 3, 4])), step)
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        session.run(train_op)
-        found = session.run(statistics({v.op.name: v for v in tf.global_variables()}))
-    assert found and all((value % 1 != 0).all() for value in found.values())
-
-
-def test_hidden_layers_of_muon(tmp_path):
-    for name in ('model', 'resnet', write(tmp_path, 'residual')):
-        with Network(name).graph().as_default():
-            names = [v.op.name for v in tf.trainable_variables()]
-            hidden = [v.op.name for v in tf.trainable_variables() if muon._is_hidden(v)]
-        weights = [name for name in names if name.endswith('/weights')]
-        assert hidden == [name for name in weights if name != 'softmax_linear/weights']
-        assert len(hidden) == {'model': 4, 'resnet': 19}.get(name, 5)
-
-
 @pytest.mark.parametrize('size', [16, None])
 def test_grad_cam(graph, size):
     """The gradient of a logit with respect to pool2, as a program of the tutorial asks for it."""
@@ -266,32 +239,3 @@ def test_padding():
         crop = padded[:, rows[i] : rows[i] + 32, columns[i] : columns[i] + 32]
         crop = (crop[..., ::-1] if flip[i] else crop).transpose(1, 2, 0)
         np.testing.assert_allclose(found[i], (crop - crop.mean()) / crop.std(), atol=1e-4)
-
-
-def test_a_counter_in_two_towers():
-    """An integer variable, which tf.get_variable makes trainable, counts the steps."""
-
-    def inference(images, num_classes, hparams, *, is_training):
-        counter = tf.get_variable('counter', [], tf.int32, tf.zeros_initializer())
-        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, counter.assign_add(1))
-        return model.inference(images, num_classes, hparams)
-
-    def _load(unused_name):
-        return types.SimpleNamespace(inference=inference), 'checksum'
-
-    with mock.patch('cifar10.networks.load', _load):
-        images = np.random.RandomState(0).randn(4, 24, 24, 3).astype(np.float32)
-        batches = [(tf.constant(images), tf.constant([0, 1, 2, 3]))] * 2
-        opt = tf.train.GradientDescentOptimizer(0.1)
-        _, tower_grads = multi_gpu.tower_gradients(['/cpu:0', '/cpu:0'], batches, opt)
-    gradients = multi_gpu.average_gradients(tower_grads)
-    step = tf.train.get_or_create_global_step()
-    train_op = optimizer.train_op(opt, gradients, step, RunLength(8, 100), CLASSIC)
-    counter = network.variables()['counter']
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        for _ in range(3):
-            session.run(train_op)
-        assert session.run(counter) == 3
-    names = {variable.op.name for variable in tf.global_variables()}
-    assert 'counter' in names and 'counter' + AVERAGE not in names

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import distortions, input as input_lib
+from cifar10 import distortions
 from cifar10.benchmark import reference
 from cifar10.config import CLASSIC
 from cifar10.data import dataset
 from cifar10.distortions import Distortions
-from tests.helpers import data_sets, oracle, queues
+from tests.helpers import oracle
 
 
 def _draws(n, seed):
@@ -135,22 +135,3 @@ def test_the_range_of_contrast(contrast, low, high):
     with tf.Session() as session:
         drawn = session.run(distortions.sample(1000, hparams)).contrast_factors
     assert low <= drawn.min() < low + 0.05 and high - 0.05 < drawn.max() <= high
-
-
-def test_each_training_image_has_its_own_draws(tmp_path, monkeypatch):
-    """The pixels encode row and column; without standardisation they stay readable."""
-    image = np.zeros([3, 32, 32], np.uint8)
-    image[0], image[1] = np.mgrid[:32, :32]
-    data_dir = data_sets.write(tmp_path / 'data')
-    for path in dataset.read(data_dir).train.paths:
-        np.tile(np.concatenate([[0], image.ravel()]).astype(np.uint8), [20, 1]).tofile(path)
-    monkeypatch.setattr(distortions, '_standardize', lambda images, contrast: (images, contrast))
-    (images, contrast), _ = input_lib.distorted_inputs(data_dir, 100)
-    images, contrast = (np.concatenate(parts) for parts in zip(*queues.run([images, contrast], 40)))
-    rows, columns, flip = (
-        images[:, 0, 0, 0],
-        images[:, 1].min((1, 2)),
-        images[:, 1, 0, 0] > images[:, 1, 0, 1],
-    )
-    assert len(set(zip(rows, columns, flip))) == 9 * 9 * 2
-    assert len(set(contrast)) > 3900 and contrast.min() < 0.21 and contrast.max() > 1.79

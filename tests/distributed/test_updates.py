@@ -180,10 +180,8 @@ def test_another_session_of_the_chief(tmp_path, data_dir, mode, is_restored):
     'mode, num_ps, own, name',
     [
         ('sync', 2, {'recipe': 'momentum'}, 'optimizer'),  # It has other variables.
-        ('sync', 2, {'seed': 7}, 'seed'),
         ('sync', 2, {'data_dir': None}, 'training_data'),
         ('allreduce', 0, {'recipe': 'faster'}, 'initial_learning_rate'),
-        ('allreduce', 0, {'num_towers': 2}, 'num_gpus'),
         ('allreduce', 0, {'max_steps': 7}, 'max_steps'),
     ],
 )
