@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from cifar10 import hooks, training
+from cifar10.cli import training_job
 from cifar10.config import CLASSIC, FAST, RunSettings
 from cifar10.data import dataset
 from cifar10.report import event_files
@@ -121,3 +122,13 @@ def test_the_progress_and_a_signal(tmp_path, data_dir, capsys, monkeypatch):
         _train(data_dir, tmp_path, SETTINGS)
     assert printed[-1] == 'Replaying the input of 3 steps: 0%'
     assert checkpoint.read_latest(str(tmp_path)).path == before
+
+
+def test_the_plan_names_the_replay(data_dir, capsys):
+    job = training.create_job(dataset.read(data_dir), settings=SETTINGS)
+    for first_step, end in [
+        (0, 'Seed: 1, deterministic on this machine'),
+        (7, 'Seed: 1, deterministic on this machine, the input of the first 7 steps is replayed'),
+        (9, 'Seed: 1, deterministic on this machine'),  # nothing to do
+    ]:
+        assert training_job.print_plan(job, first_step)[-1] == end
