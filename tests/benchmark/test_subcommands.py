@@ -128,14 +128,20 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
 
 
 @pytest.mark.slow
-def test_step(tmp_path):
+@pytest.mark.parametrize('subcommand', ['input', 'step'])
+def test_a_measurement(tmp_path, data_dir, subcommand):
     """In a new process, because TensorFlow must not write to stderr."""
     path = tmp_path / 'report.json'
     flags = '--num_gpus=2 --rounds=1 --batch_size=16 --warmup_steps=1 --steps=2'.split()
-    status, _, stderr = programs.run('cifar10_benchmark', 'step', f'--json_file={path}', *flags)
+    flags += [f'--json_file={path}', f'--data_dir={data_dir}']
+    status, _, stderr = programs.run('cifar10_benchmark', subcommand, *flags)
     assert (status, stderr) == (0, 'cifar10_benchmark.py: Round 1 of 1: ours\n')
     report = json.loads(path.read_text())
-    assert len(report['rounds']['ours']['ms per step']) == 1 and report['ratios'] == {}
+    (speed,) = report['rounds']['ours']['examples/sec']
+    assert speed > 0 and report['ratios'] == {}
+    if subcommand == 'input':
+        (step,) = report['rounds']['ours']['examples/sec of the step']
+        assert report['rounds']['ours']['input / step'] == [pytest.approx(speed / step)]
 
 
 @pytest.mark.slow

@@ -121,12 +121,12 @@ def test_an_operation_that_fails(monkeypatch):
 
 
 def test_a_wrong_gradient_in_a_step(monkeypatch):
-    """With one of the numbers of sub-batches: parts of 8 images."""
+    """With one of the numbers of sub-batches: parts of 4 images."""
     assert _wrong_results_of_steps([1], ['/cpu:0', '/cpu:1']) == []
     monkeypatch.setattr(comparisons, 'STEPS', comparisons.STEPS[::2])
-    monkeypatch.setattr(model, 'conv2d', _wrong_gradient(lambda x: int(x.shape[0]) == 8))
-    wrong = _wrong_results_of_steps([1, 2])
-    assert [(found.name, found.num_images) for found in wrong] == [(name, 8) for name in STEPS]
+    monkeypatch.setattr(model, 'conv2d', _wrong_gradient(lambda x: int(x.shape[0]) == 4))
+    wrong = _wrong_results_of_steps([1, 4])
+    assert [(found.name, found.num_images) for found in wrong] == [(name, 4) for name in STEPS]
 
 
 def test_a_sum_of_the_towers_instead_of_their_mean(monkeypatch):
