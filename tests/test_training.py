@@ -234,5 +234,5 @@ def test_the_seed():
     assert _random_numbers(3, 0, 0, True) == _random_numbers(3, 7, 0, True)
     steps = (0, 1, 2, 4, 254)
     given = [(3, first_step, worker) for worker in (0, 1, 2, 127) for first_step in steps]
-    given += [(4, 0), (None, 0), (None, 0), (5, 7, 0, True), (5, 7, 1, True)]
+    given += [(1000, 0), (None, 0), (None, 0), (2000, 7, 0, True), (2000, 7, 1, True)]
     assert len({tuple(_random_numbers(*each)) for each in given}) == len(given)
