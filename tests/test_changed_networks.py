@@ -2,22 +2,17 @@
 
 import dataclasses
 import math
-import re
 import types
-from unittest import mock
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 import cifar10
-from cifar10 import model, multi_gpu, muon, network, optimizer
+from cifar10 import multi_gpu, network, optimizer
 from cifar10.config import CLASSIC, RunLength
 from cifar10.network import Network
-from tests.helpers import (
-    changed_networks,
-    checkouts,
-)
+from tests.helpers import checkouts
 from tests.helpers.changed_networks import (
     AVERAGE,
     CREATE,
@@ -25,27 +20,15 @@ from tests.helpers.changed_networks import (
     INITIAL,
     NETWORKS,
     RATE,
-    RESIDUAL,
     ROWS,
     SAMPLE,
     NumpyLayers,
     page_number,
     relu,
     residual_logits,
+    statistics,
+    write,
 )
-
-
-@pytest.fixture(scope='module')
-def files(tmp_path_factory):
-    """The paths of NETWORKS by name."""
-    return changed_networks.write(tmp_path_factory.mktemp('networks'))
-
-
-def _statistics(values):
-    """Return the statistics of batch normalization, and their averages."""
-    pattern = f'.*/moving_(mean|variance)({AVERAGE})?'
-    return {name: value for name, value in values.items() if re.fullmatch(pattern, name)}
-
 
 # The numbers of the page, and layers in NumPy
 
@@ -58,9 +41,10 @@ def _statistics(values):
         ('dropout', 1068298),
     ],
 )
-def test_numbers_of_parameters(files, name, number):
-    trainable = Network(files[name]).graph(2).get_collection('trainable_variables')
+def test_numbers_of_parameters(tmp_path, name, number):
+    trainable = Network(write(tmp_path, name)).graph(2).get_collection('trainable_variables')
     assert sum(variable.shape.num_elements() for variable in trainable) == number
+    assert page_number('Larger crops') == 1068298 + (7 * 7 - 6 * 6) * 64 * 384
 
 
 def _resnet(x, layer):
@@ -79,10 +63,11 @@ def _resnet(x, layer):
 
 @pytest.mark.parametrize('is_training', [False, True])
 @pytest.mark.parametrize('name, logits', [('residual', residual_logits), ('resnet', _resnet)])
-def test_logits_and_statistics_equal_numpy(files, name, logits, is_training):
+def test_logits_and_statistics_equal_numpy(tmp_path, name, logits, is_training):
     """Of batches of two sizes. resnet has the unbiased variance, as the kernel of cuDNN."""
     images = tf.placeholder(tf.float32, [None, 24, 24, 3])
-    found = Network(files.get(name, name)).inference(images, is_training)
+    path = write(tmp_path, name) if name in NETWORKS else name
+    found = Network(path).inference(images, is_training)
     updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
     variables, rng = network.variables(), np.random.RandomState(0)
     if name == 'resnet':
@@ -112,7 +97,7 @@ def test_logits_and_statistics_equal_numpy(files, name, logits, is_training):
 
 
 @pytest.mark.parametrize('num_towers', [1, 2])
-def test_statistics_are_those_of_the_first_tower(files, num_towers):
+def test_statistics_are_those_of_the_first_tower(tmp_path, num_towers):
     """After 20 steps; their averages have the decay min(d, (1 + step) / (10 + step))."""
     images = [tf.placeholder(tf.float32, [8, 24, 24, 3]) for _ in range(num_towers)]
     hparams = dataclasses.replace(CLASSIC, moving_average_decay=0.5)
@@ -121,7 +106,7 @@ def test_statistics_are_those_of_the_first_tower(files, num_towers):
         [f'/cpu:{i}' for i in range(num_towers)],
         [(each, tf.constant(np.arange(8))) for each in images],
         opt,
-        Network(files['residual'], hparams=hparams),
+        Network(write(tmp_path, 'residual'), hparams=hparams),
     )
     gradients, run_length = multi_gpu.average_gradients(tower_grads), RunLength(8, 300)
     train_op = optimizer.train_op(opt, gradients, step, run_length, hparams)
@@ -130,46 +115,21 @@ def test_statistics_are_those_of_the_first_tower(files, num_towers):
     with tf.Session(config=config) as session:
         session.run(tf.global_variables_initializer())
         values = session.run(variables)
-        wanted = {name: value.astype(float) for name, value in _statistics(values).items()}
+        wanted = {name: value.astype(float) for name, value in statistics(values).items()}
         for count in range(1, 21):
             fed = [1 + (i + 1) * rng.randn(8, 24, 24, 3) for i in range(num_towers)]
             layers, decay = NumpyLayers(values, True), min(0.5, (1 + count) / (10 + count))
             residual_logits(fed[0], layers)
             session.run(train_op, dict(zip(images, fed)))
             values = session.run(variables)
-            for layer, statistics in layers.statistics.items():
-                for name, value in zip(INITIAL, statistics):
+            for layer, found in layers.statistics.items():
+                for name, value in zip(INITIAL, found):
                     name = f'{layer}/{name}'
                     wanted[name] += 0.1 * (value - wanted[name])
                     wanted[name + AVERAGE] += (1 - decay) * (wanted[name] - wanted[name + AVERAGE])
     assert len(wanted) == 20
     for name, value in wanted.items():
         np.testing.assert_allclose(values[name], value, rtol=2e-5, atol=1e-5, err_msg=name)
-
-
-def test_the_train_op_of_the_tutorial_updates_the_statistics():
-    model = types.ModuleType('model')
-    exec(RESIDUAL, model.__dict__)
-    logits = model.inference(
-        tf.constant(np.random.RandomState(0).randn(4, 24, 24, 3), tf.float32), is_training=True
-    )
-    step = tf.train.get_or_create_global_step()
-    train_op = cifar10.train(cifar10.loss(logits, tf.constant([1, 2, 3, 4])), step)
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        session.run(train_op)
-        found = session.run(_statistics({v.op.name: v for v in tf.global_variables()}))
-    assert found and all((value % 1 != 0).all() for value in found.values())
-
-
-def test_hidden_layers_of_muon(files):
-    for name in ('model', 'resnet', files['residual']):
-        with Network(name).graph().as_default():
-            names = [v.op.name for v in tf.trainable_variables()]
-            hidden = [v.op.name for v in tf.trainable_variables() if muon._is_hidden(v)]
-        weights = [name for name in names if name.endswith('/weights')]
-        assert hidden == [name for name in weights if name != 'softmax_linear/weights']
-        assert len(hidden) == {'model': 4, 'resnet': 19}.get(name, 5)
 
 
 @pytest.mark.parametrize('size', [16, None])
@@ -192,6 +152,22 @@ def test_grad_cam(graph, size):
     assert found.shape == (16, 6, 6, 64)
     expected = expected.reshape(found.shape)
     np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_two_devices(tmp_path):
+    """The convolutions are on one device, the other layers on another one."""
+    with multi_gpu.variables_on('/cpu:0'):
+        Network(write(tmp_path, 'two_devices')).inference(tf.zeros([2, 24, 24, 3]))
+    for kind, layer, device in [
+        ('Conv2D', 'conv', 0),
+        ('MatMul', 'local3/', 1),
+        ('MatMul', 'local4/', 1),
+        ('MatMul', 'softmax_linear/', 1),
+        ('VarHandleOp', '', 0),
+    ]:
+        operations = tf.get_default_graph().get_operations()
+        found = {op.device for op in operations if op.type == kind and op.name.startswith(layer)}
+        assert found == {f'/device:CPU:{device}'}, layer
 
 
 # Changes of the training
@@ -263,32 +239,3 @@ def test_padding():
         crop = padded[:, rows[i] : rows[i] + 32, columns[i] : columns[i] + 32]
         crop = (crop[..., ::-1] if flip[i] else crop).transpose(1, 2, 0)
         np.testing.assert_allclose(found[i], (crop - crop.mean()) / crop.std(), atol=1e-4)
-
-
-def test_a_counter_in_two_towers():
-    """An integer variable, which tf.get_variable makes trainable, counts the steps."""
-
-    def inference(images, num_classes, hparams, *, is_training):
-        counter = tf.get_variable('counter', [], tf.int32, tf.zeros_initializer())
-        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, counter.assign_add(1))
-        return model.inference(images, num_classes, hparams)
-
-    def _load(unused_name):
-        return types.SimpleNamespace(inference=inference), 'checksum'
-
-    with mock.patch('cifar10.networks.load', _load):
-        images = np.random.RandomState(0).randn(4, 24, 24, 3).astype(np.float32)
-        batches = [(tf.constant(images), tf.constant([0, 1, 2, 3]))] * 2
-        opt = tf.train.GradientDescentOptimizer(0.1)
-        _, tower_grads = multi_gpu.tower_gradients(['/cpu:0', '/cpu:0'], batches, opt)
-    gradients = multi_gpu.average_gradients(tower_grads)
-    step = tf.train.get_or_create_global_step()
-    train_op = optimizer.train_op(opt, gradients, step, RunLength(8, 100), CLASSIC)
-    counter = network.variables()['counter']
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        for _ in range(3):
-            session.run(train_op)
-        assert session.run(counter) == 3
-    names = {variable.op.name for variable in tf.global_variables()}
-    assert 'counter' in names and 'counter' + AVERAGE not in names

@@ -2,13 +2,10 @@
 
 import numpy as np
 import pytest
-import tensorflow.compat.v1 as tf
 
 from cifar10 import input as input_lib
-from cifar10.benchmark import measurements
 from cifar10.data import dataset
 from cifar10.runs import run_record
-from cifar10.training import create_job
 from tests.helpers import data_sets, messages, queues
 
 
@@ -38,19 +35,6 @@ def test_labels_of_cifar100_out_of_the_queues(many_dir):
     ]
     for some_labels, some_images in values:
         assert some_labels.tolist() == _labels_of(some_images, 200, 1)
-
-
-def test_the_towers_have_as_many_outputs_as_there_are_classes(many_dir):
-    job = create_job(dataset.read(many_dir), devices=['/cpu:0', '/cpu:1'])
-    batches = [(tf.zeros([128, 24, 24, 3]), tf.zeros([128], tf.int32))] * 2
-    measurements.training_step('ours', job, batches)
-    shapes = {variable.op.name: variable.shape.as_list() for variable in tf.trainable_variables()}
-    assert (
-        len(shapes) == 10
-        and shapes['softmax_linear/weights'] == [192, 100]
-        and shapes['softmax_linear/biases'] == [100]
-    )
-    assert dataset.read('').num_classes == 10
 
 
 def test_a_checkpoint_is_scored_on_its_own_classes(tmp_path):

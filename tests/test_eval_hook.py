@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from cifar10 import evaluation, hooks, training
+from cifar10 import hooks, training
 from cifar10.config import CLASSIC, RunSettings
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
@@ -28,17 +28,6 @@ def _train(train_dir, data_dir, max_steps, **settings):
         cifar10_train.train(job, run)
 
 
-def _before_each_evaluation(monkeypatch, act):
-    """Call act(step) before the checkpoint of a step is evaluated."""
-    evaluate = evaluation.Evaluator.evaluate
-
-    def act_and_evaluate(evaluator, ckpt):
-        act(ckpt.step)
-        return evaluate(evaluator, ckpt)
-
-    monkeypatch.setattr(evaluation.Evaluator, 'evaluate', act_and_evaluate)
-
-
 def _expected(train_dir, data_dir, step):
     """Return the number of correct classifications of the moving averages, by NumPy."""
     suffix = '/ExponentialMovingAverage'
@@ -47,25 +36,6 @@ def _expected(train_dir, data_dir, step):
         name[: -len(suffix)]: value for name, value in values.items() if name.endswith(suffix)
     }
     return checkpoints.expected_result(data_dir, averages)[0]
-
-
-def test_its_time_counts_in_the_speed(tmp_path, data_dir, capsys, monkeypatch):
-    """The evaluation takes 1,000 seconds of a fake clock that otherwise only ticks when it is
-    read."""
-    now = [0.0]
-
-    def tick(seconds=1e-3):
-        now[0] += seconds
-        return now[0]
-
-    monkeypatch.setattr(hooks.time, 'monotonic', tick)
-    _before_each_evaluation(monkeypatch, lambda step: tick(1000))
-    _train(tmp_path, data_dir, 4, eval_every=2)
-    output = capsys.readouterr().out
-    seconds = [float(line[3]) for line in messages.log_lines(output)]
-    # The lines of the steps 0, 2, 3 and 4.
-    assert seconds[2] > 1000 and max(seconds[:2] + seconds[3:]) < 1
-    assert output.count('The evaluation took 1000.0 s\n') == 2
 
 
 def test_what_a_signal_has_ended_is_evaluated(tmp_path, data_dir, capsys, monkeypatch):

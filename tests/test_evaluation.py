@@ -57,15 +57,6 @@ def test_each_example_is_scored_once(tmp_path, monkeypatch, test_records, num_ex
         assert (mistake.image.transpose(1, 2, 0) == images[mistake.index]).all()
 
 
-def test_all_batches_have_one_shape(tmp_path, paths):
-    """For every other shape, a GPU would choose algorithms again."""
-    evaluator = _evaluator(paths)
-    assert evaluator.graph is None
-    evaluator.evaluate(checkpoint.read(checkpoints.save(tmp_path, 1)[0]))
-    images = evaluator.graph.get_tensor_by_name('images:0')
-    assert images.shape.as_list() == [128, 24, 24, 3]
-
-
 def test_raw_weights_without_averages(tmp_path, data_dir, paths, capsys):
     path, variables = checkpoints.save(tmp_path, 3, averages=False, global_step=False)
     result = _evaluator(paths).evaluate(checkpoint.read(path))

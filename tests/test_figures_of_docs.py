@@ -2,7 +2,6 @@
 
 import glob
 import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -52,28 +51,3 @@ def test_measurements():
         header = [line for line in content.decode().splitlines() if line.startswith('#')]
         for key in ('command', 'hardware', 'versions', 'date'):
             assert any(line.startswith(f'# {key}: ') for line in header), (path, key)
-
-
-def test_timeline_of_a_trace(tmp_path):
-    """Parts of a layer with a small gap are one row; short rows of a tower are left out."""
-    events = [
-        {'ph': 'X', 'ts': start, 'dur': duration, 'args': {'name': name}}
-        for name, start, duration in [
-            ('tower_0/conv2/Conv2D', 9, 1000),
-            ('tower_0/conv2/Conv2D/sub_batch_1', 1209, 1000),
-            ('tower_0/conv2/Conv2D/sub_batch_2', 2609, 500),
-            ('tower_0/gradients/tower_0/softmax_linear/MatMul', 3009, 500),
-            ('tower_0/local3/MatMul', 4009, 99),
-            ('update/Assign', 5009, 5),
-        ]
-    ]
-    (tmp_path / 'trace.json').write_text(json.dumps({'traceEvents': events}))
-    command = [sys.executable, '-B', os.path.join(FIGURES, 'chrome_trace.py')]
-    output = subprocess.check_output([*command, str(tmp_path / 'trace.json')], text=True)
-    assert output.splitlines() == [
-        'tower,operation,start_us,duration_us',
-        'tower_0,conv2,0,2200',
-        'tower_0,conv2,2600,500',
-        'tower_0,loss gradients,3000,500',
-        'step,update,5000,5',
-    ]

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import evaluation, model, multi_gpu, optimizer
+from cifar10 import evaluation, multi_gpu, optimizer
 from cifar10.config import CLASSIC, RunLength
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
 from cifar10.serving import prediction
 from cifar10.system import machine
-from tests.helpers import checkpoints, faults, forks, messages, oracle, programs
+from tests.helpers import faults, forks, messages, oracle, programs
 
 RNG = np.random.RandomState(0)
 BATCHES = [
@@ -162,31 +162,10 @@ def test_an_update_of_four_logical_gpus(logical_gpus, variable_device):
     _assert_update(LOGICAL_GPUS, {holder}, *update.get(forks.DEADLINE_SECS))
 
 
-def test_lrn_equals_its_definition():
-    x, dy = [RNG.randn(2, 3, 3, 64).astype(np.float32) * 5 for _ in range(2)]
-    with tf.device(multi_gpu.tower_devices(1)[0]):
-        tensor = tf.constant(x)
-        normalized = model.local_response_normalization(tensor, 'norm')
-        (gradient,) = tf.gradients(normalized, tensor, tf.constant(dy))
-    with tf.Session(config=machine.session_config(['/gpu:0'])) as session:
-        found, found_gradient = session.run([normalized, gradient])
-    np.testing.assert_allclose(found, oracle.lrn(x.astype(np.float64)), rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(
-        found_gradient, oracle.lrn_gradient(x.astype(np.float64), dy), rtol=1e-4, atol=1e-5
-    )
-
-
 def _evaluate(path, data_dir, device):
     """Return the Metrics of a checkpoint on the test images."""
     test = dataset.read(data_dir).test
     return evaluation.Evaluator(test, device).evaluate(checkpoint.read(str(path))).metrics
-
-
-def test_an_evaluation_equals_that_on_the_cpu(tmp_path, data_dir):
-    path, _ = checkpoints.save(tmp_path, 1)
-    found, expected = [_evaluate(path, data_dir, device) for device in ('/gpu:0', '/cpu:0')]
-    np.testing.assert_allclose(found.log_probabilities, expected.log_probabilities, atol=1e-3)
-    np.testing.assert_array_equal(found.labels, expected.labels)
 
 
 def _assert_learnt(stdout):

@@ -11,12 +11,6 @@ from cifar10.config import RunLength
 from cifar10.system import signals
 
 
-def test_what_is_due():
-    """Several multiples in one step count once."""
-    assert [step for step in range(8) if hooks.should_trigger(step, step - 1, 3)] == [0, 3, 6]
-    assert hooks.should_trigger(9, 4, 3) and not hooks.should_trigger(8, 6, 3)
-
-
 def _positions(monkeypatch, capsys, run_length, every, seconds_per_step, last, first_step=0):
     """Return the end of each log line; only steps move the clock."""
     now = [0.0]

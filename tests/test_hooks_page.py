@@ -12,7 +12,7 @@ from cifar10.runs import checkpoint
 from tests.helpers import pages
 
 PRINT, KEEP_BEST, PATIENCE, STOP = [item.text for item in pages.items('hooks.md') if item.is_python]
-IMPORTS, CLASS = re.match(r'(.*?\n)(class .*?\n)\n\n(?=machine)', KEEP_BEST, re.S).groups()
+(CLASS,) = re.findall(r'(?s)\n(class .*?\n)\n\n(?=machine)', KEEP_BEST)
 
 
 @pytest.fixture

@@ -69,23 +69,6 @@ def test_each_record_once_and_in_order(data_dir, eval_data, batch_size):
     np.testing.assert_allclose(images, oracle.evaluation_images(stored), rtol=1e-5, atol=1e-5)
 
 
-def test_full_batches_without_end(data_dir):
-    """As in the books: 300 images twice, in batches of 128, one of which spans both passes."""
-    images, labels = cifar10.inputs(False, data_dir, 128)
-    assert (images.shape.as_list(), labels.shape.as_list()) == ([128, 24, 24, 3], [128])
-    stored, _ = oracle.read_records(dataset.read(data_dir).train.paths)
-    np.testing.assert_array_equal(np.concatenate(queues.run(labels, 5)), np.tile(stored, 3)[:640])
-
-
-def test_inputs_end(data_dir):
-    images, labels = cifar10.inputs(True, data_dir, 30, num_epochs=2)
-    assert images.shape.as_list() == [None, 24, 24, 3]
-    stored, _ = oracle.read_records(dataset.read(data_dir).test.paths)
-    np.testing.assert_array_equal(np.concatenate(queues.run(labels, 4)), np.tile(stored, 2))
-    with pytest.raises(tf.errors.OutOfRangeError):
-        queues.run(labels, 5)
-
-
 def test_queue_fill_is_in_the_collection(data_dir):
     images, labels = cifar10.distorted_inputs(data_dir, 16)
     queue = input_lib.prefetch_queue(images, labels, 4)

@@ -200,20 +200,6 @@ def test_layers_by_their_names(dtype, num_images):
                 assert error < (1e-5 if dtype == 'float32' else 0.03), layer
 
 
-def test_gradients_with_respect_to_the_layers(graph):
-    """Of a divided batch: with respect to the layers that have the whole batch."""
-    images = tf.constant(_images(4))
-    for context, scope, layers in [
-        (contextlib.nullcontext(), 'one/', LAYERS),
-        (cpu_kernels.portable(), 'listing/', LAYERS),
-        (cpu_kernels.sub_batches(2), 'two/', LAYERS[len(PER_IMAGE) :]),
-    ]:
-        with context, tf.variable_scope('', reuse=tf.AUTO_REUSE), tf.name_scope(scope):
-            logits = model.inference(images)
-        tensors = [graph.get_tensor_by_name(f'{scope}{layer}:0') for layer in layers]
-        assert None not in tf.gradients(logits, tensors)
-
-
 def test_sub_batches_change_nothing():
     images, labels = tf.constant(_images(7)), tf.constant(np.arange(7))
     both = []
@@ -229,42 +215,10 @@ def test_sub_batches_change_nothing():
             assert np.abs(whole).max() > 0
 
 
-@pytest.mark.skipif(len(TOLERANCES) < 2, reason='TensorFlow 1.15 has no bfloat16')
-def test_pooling_before_bias_and_relu_is_the_same(graph):
-    """Bit for bit; only the pooling of sums in bfloat16 is moved, and only in sub-batches."""
-    rng = np.random.RandomState(0)
-    values = tf.constant(rng.randn(2, 7, 6, 5), tf.bfloat16)
-    with tf.Session() as session:
-        values = session.run(values)
-    biases = tf.constant(rng.randn(5), tf.float32)
-    results = []
-    for number, dtype in [(1, tf.bfloat16), (2, tf.bfloat16), (2, tf.float32)]:
-        sums = tf.constant(values.astype(np.float32), dtype)
-        activations = tf.nn.relu(tf.nn.bias_add(tf.cast(sums, tf.float32), biases))
-        with cpu_kernels.sub_batches(number):
-            results.append(model.max_pool(activations, f'pool_{number}_{dtype.name}'))
-    types = [op.inputs[0].dtype for op in graph.get_operations() if op.type == 'MaxPool']
-    assert types == [tf.float32, tf.bfloat16, tf.float32]
-    assert results[1].op.name == 'pool_2_bfloat16'
-    with tf.Session() as session:
-        whole, *others = session.run(results)
-    assert (whole > 0).any() and (whole == 0).any()
-    for pooled in others:
-        np.testing.assert_array_equal(pooled, whole)
-
-
 def _sub_batches(graph):
     """Return the first convolutions, one per sub-batch."""
     operations = [op for op in graph.get_operations() if op.type == 'Conv2D']
     return [op.outputs[0] for op in operations if 'conv1' in op.name.split('/')]
-
-
-def test_sub_batches_are_as_even_as_can_be(graph):
-    with cpu_kernels.sub_batches(4):
-        logits = model.inference(tf.constant(_images(11)))
-    assert logits.shape.as_list() == [11, 10]
-    assert sorted(part.shape.as_list()[0] for part in _sub_batches(graph)) == [2, 3, 3, 3]
-    assert cpu_kernels.num_sub_batches(graph) == 4
 
 
 @pytest.mark.parametrize('num_images, sizes', [(0, [1, 1, 1]), (1, [1, 1, 1]), (5, [1, 2, 2])])
@@ -286,23 +240,11 @@ def test_sub_batches_of_an_unknown_number_of_images(graph, num_images, sizes):
     np.testing.assert_allclose(found, undivided[:num_images], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize('number, scope', [(1, ''), (3, 'sub_batch_0/')])
-def test_activations_are_collected_once(number, scope):
-    with cpu_kernels.sub_batches(number):
-        model.inference(tf.constant(_images(7)))
-    found = [activations.op.name for activations in tf.get_collection(tf.GraphKeys.ACTIVATIONS)]
-    assert found == [scope + 'conv1/conv1', scope + 'conv2/conv2', *LAYERS[-3:]]
-
-
 @pytest.mark.parametrize('number', [1, 2])
 @pytest.mark.parametrize(
     'add, addition',
     [
         (lambda x: tf.add_to_collection('losses', tf.nn.l2_loss(x)), "collection 'losses'"),
-        (
-            lambda x: tf.add_to_collection(tf.GraphKeys.REGULARIZATION_LOSSES, tf.nn.l2_loss(x)),
-            "collection 'regularization_losses'",
-        ),
         (
             lambda x: tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, x.op),
             "collection 'update_ops'",

@@ -15,7 +15,6 @@ from cifar10.network import Network
 from cifar10.system import machine
 from tests.helpers import checkouts, forks, pages
 
-SLOW = pytest.mark.slow
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
 LABELS = np.arange(8, dtype=np.int32)
 RUN_LENGTH = RunLength(examples_per_step=8, examples_per_epoch=16)
@@ -98,7 +97,6 @@ def _update_on_one_device(recipe):
     [
         (4, 'cpu', 'classic'),
         (2, 'first_device', 'fast'),
-        pytest.param(2, 'cpu', 'fast', marks=SLOW),
     ],
 )
 def test_every_placement_makes_the_update_of_one_device(num_towers, strategy, recipe):

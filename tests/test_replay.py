@@ -14,7 +14,7 @@ from cifar10.report import event_files
 from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
 from cifar10.scripts import cifar10_multi_gpu_train, cifar10_train
-from tests.helpers import events, messages, small_run
+from tests.helpers import events, messages
 
 LAST_STEP = 9
 STOPS = [1, 3, 4, 7, 8]
@@ -132,13 +132,3 @@ def test_the_plan_names_the_replay(data_dir, capsys):
         (9, 'Seed: 1, deterministic on this machine'),  # nothing to do
     ]:
         assert training_job.print_plan(job, first_step)[-1] == end
-
-
-def test_the_replay_is_not_in_the_first_speed():
-    """Its hook comes before that of the log line, which starts the timer after the session."""
-    job = small_run.fake_job(small_run.RUN_LENGTH, seed=1, deterministic=True)
-    job.num_towers = 1
-    step = training.Step(None, None, None)
-    found = cifar10_multi_gpu_train.session_hooks(job, None, step, None, None, None)
-    names = [type(hook) for hook in found]
-    assert names.index(hooks.ReplayHook) < names.index(hooks.LoggingHook)

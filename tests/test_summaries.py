@@ -129,30 +129,6 @@ def test_filters_without_a_scale(value, colour):
     assert colour is None or (grid[8:, 8:] == colour).all()
 
 
-def _reads(tensor, variable):
-    """Return the operations that read a variable for a tensor."""
-    reads, seen, pending = set(), set(), [tensor.op]
-    while pending:
-        op = pending.pop()
-        if op not in seen:
-            seen.add(op)
-            reads |= {op} if variable.handle in op.inputs else set()
-            pending += [source.op for source in op.inputs]
-    return reads
-
-
-def test_each_variable_is_read_once(monkeypatch):
-    """The update can be between two reads."""
-    made = []
-    monkeypatch.setattr(tf.summary, 'merge', made.extend)
-    names = ['conv1/weights', 'conv1/biases']
-    gradients = [(tf.zeros([5, 5, 3, 4]), tf.get_variable(name, [5, 5, 3, 4])) for name in names]
-    summaries.training(tf.zeros([3, 8, 8, 3]), [tf.constant(1.0)], tf.constant(0.1), gradients)
-    for (_, variable), num_summaries in zip(gradients, [2, 1]):
-        reads = [found for found in (_reads(tensor, variable) for tensor in made) if found]
-        assert len(reads) == num_summaries and len(set.union(*reads)) == 1
-
-
 def test_a_histogram_of_nan():
     with tf.Session() as session:
         histogram = session.run(

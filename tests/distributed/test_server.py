@@ -4,11 +4,9 @@ import contextlib
 import socket
 
 import pytest
-import tensorflow.compat.v1 as tf
 
 from cifar10.distributed import launcher, server
 from cifar10.distributed.cluster import Cluster, Task
-from cifar10.errors import UserError
 from tests.helpers import forks
 
 _SCRIPT = """
@@ -68,20 +66,6 @@ def test_ipv6():
     with contextlib.suppress(OSError), _listening(socket.AF_INET6, '::1') as port:
         cluster = Cluster((), (f'[::1]:{port}',))
         assert server.unreachable_tasks(cluster, cluster.worker_tasks) == []
-
-
-def test_an_unknown_host():
-    cluster = Cluster((), ('no-such-host.invalid:2222',))
-    assert server.unreachable_tasks(cluster, cluster.worker_tasks) == cluster.worker_tasks
-
-
-def test_a_port_in_use():
-    with _listening() as port:
-        cluster = Cluster((), (f'127.0.0.1:{port}',))
-        with pytest.raises(UserError) as error:
-            server.start(cluster, cluster.worker_tasks[0], tf.ConfigProto())
-    assert f'worker 0 (127.0.0.1:{port}) cannot listen (' in str(error.value)
-    assert str(error.value).count('\n') == 0 and ': end the process that uses' in str(error.value)
 
 
 def test_waiting(monkeypatch, capsys):
@@ -164,38 +148,3 @@ threading.Event().wait()
 """
     status, _, stderr = run(source, 1, 2)
     assert (status, stderr) == (0, 'script.py: the run has ended, and the other tasks too\n')
-
-
-class _End(Exception):
-    """End of the simulated process."""
-
-
-@pytest.mark.parametrize('reports, ticks', [([], 10), ([1], 4), ([7, 10], 13), ([9, 10, 11], 14)])
-def test_ticks_of_the_watchdog(monkeypatch, reports, ticks):
-    """5 seconds to the first step, 2 seconds to each further step."""
-    monkeypatch.setattr(server.Watchdog, 'start', lambda self: None)
-    monkeypatch.setattr(server, 'CONNECT_TIMEOUT_SECS', 5)
-    watchdog = server.Watchdog(Cluster((), ('a:1',)), Task('worker', 0), 2, lambda: False)
-    count, ended = [0], []
-
-    def sleep(secs):  # half a second
-        count[0] += 1
-        if count[0] in reports:
-            watchdog.report_progress()
-        if count[0] > 99:
-            raise _End
-
-    def exit_process(*status):
-        ended.append(status[0])
-        raise _End
-
-    monkeypatch.setattr(server.time, 'sleep', sleep)
-    monkeypatch.setattr(server, 'exit_process', exit_process)
-    with pytest.raises(_End):
-        watchdog.run()
-    assert ended == [75] and count[0] == ticks
-    watchdog.stop()
-    count[0], ended[:] = 50, []
-    with pytest.raises(_End):
-        watchdog.run()
-    assert ended == []

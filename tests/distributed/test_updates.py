@@ -8,6 +8,7 @@ from cifar10 import optimizer
 from cifar10.distributed.cluster import Strategy
 from tests.distributed import cluster_threads
 from tests.distributed.cluster_threads import HPARAMS, SCALES, SHAPES, SHIFTS, initial
+from tests.machine import numpy_network
 
 AVERAGE = '/ExponentialMovingAverage'
 
@@ -27,18 +28,17 @@ class _Model:
 
     def __init__(self, recipe='classic'):
         self._hparams, self.step = HPARAMS[recipe], 0
-        self._momentum = self._hparams.momentum if recipe == 'momentum' else 0.0
         self.weights = {name: initial(name).astype(float) for name in SHAPES}
-        self.averages, self._velocities = dict(self.weights), dict.fromkeys(SHAPES, 0.0)
+        self.averages, self._momenta = dict(self.weights), dict.fromkeys(SHAPES, 0.0)
 
     def update(self, gradients):
-        """Make an update with Nesterov's momentum."""
+        """Make an update."""
         self.step += 1
         decay = min(self._hparams.moving_average_decay, (1 + self.step) / (10 + self.step))
         for name, gradient in gradients.items():
-            velocity = self._velocities[name] = self._momentum * self._velocities[name] + gradient
-            self.weights[name] = self.weights[name] - self._hparams.initial_learning_rate * (
-                gradient + self._momentum * velocity
+            values = self.weights[name], gradient, self._momenta[name]
+            self.weights[name], self._momenta[name] = numpy_network.update(
+                name, values, self._hparams, self._hparams.initial_learning_rate
             )
             self.averages[name] = decay * self.averages[name] + (1 - decay) * self.weights[name]
 
@@ -180,10 +180,8 @@ def test_another_session_of_the_chief(tmp_path, data_dir, mode, is_restored):
     'mode, num_ps, own, name',
     [
         ('sync', 2, {'recipe': 'momentum'}, 'optimizer'),  # It has other variables.
-        ('sync', 2, {'seed': 7}, 'seed'),
         ('sync', 2, {'data_dir': None}, 'training_data'),
         ('allreduce', 0, {'recipe': 'faster'}, 'initial_learning_rate'),
-        ('allreduce', 0, {'num_towers': 2}, 'num_gpus'),
         ('allreduce', 0, {'max_steps': 7}, 'max_steps'),
     ],
 )

@@ -5,6 +5,7 @@ import textwrap
 
 import numpy as np
 
+from cifar10.runs import checkpoint
 from tests.helpers import checkouts, pages
 
 PAGE = pages.read('exercises.md')
@@ -15,6 +16,14 @@ ROWS = re.findall(r'^\| [^|]+ \| (`.*`) \| (\d+) \|$', PAGE, re.MULTILINE)
 MODEL = checkouts.read_module('model.py')
 AVERAGE = '/ExponentialMovingAverage'
 INITIAL = {'moving_mean': 0, 'moving_variance': 1}  # statistics of batch normalization
+
+
+def assert_moved(path, number=20):
+    """Assert that no statistic in a checkpoint has its initial value."""
+    found = statistics(checkpoint.read(path).values)
+    assert len(found) == number
+    for name, value in found.items():
+        assert (value != INITIAL[name.replace(AVERAGE, '').split('/')[-1]]).all(), name
 
 
 def page_number(text):
@@ -62,11 +71,17 @@ SAMPLE = r'last = HEIGHT - image_size', re.search(r'`(last = .*?)`', PAGE).group
 DISTORT = r'(?=    rows, columns, flip, contrast_factors = )', PADDING
 
 
-def write(directory):
-    """Write NETWORKS to files in a directory; return the paths by name."""
-    for name, text in NETWORKS.items():
-        (directory / f'{name}.py').write_text(text)
-    return {name: str(directory / f'{name}.py') for name in NETWORKS}
+def write(directory, name):
+    """Write one of NETWORKS to a file in a directory; return its path."""
+    path = directory / f'{name}.py'
+    path.write_text(NETWORKS[name])
+    return str(path)
+
+
+def statistics(values):
+    """Return the statistics of batch normalization, and their averages."""
+    pattern = f'.*/moving_(mean|variance)({AVERAGE})?'
+    return {name: value for name, value in values.items() if re.fullmatch(pattern, name)}
 
 
 def relu(x):

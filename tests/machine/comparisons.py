@@ -87,6 +87,14 @@ OPERATIONS = [
 ]
 
 
+# The compared steps: hyperparameters and type
+STEPS = [
+    (CLASSIC, 'float32'),
+    (dataclasses.replace(CLASSIC, optimizer='momentum'), 'float32'),
+    (FAST, 'bfloat16'),
+]
+
+
 class Plan(NamedTuple):
     """Settings of some trainers of this machine."""
 
@@ -223,18 +231,18 @@ def _compute(operation, type_name, devices, plan, values):
 
 
 def compare_steps(plan):
-    """Yield the Comparisons of a step of `classic` in float32, and of `fast` in bfloat16."""
+    """Yield the Comparisons of STEPS."""
     rng = np.random.RandomState(0)
     variables = initial_values(rng)
     images = _random(rng, (plan.batch_size, 24, 24, 3))
     labels = rng.randint(0, NUM_CLASSES, plan.batch_size)
     exact = {name: value.astype(np.float64) for name, value in variables.items()}
-    for hparams, wanted_type in ((CLASSIC, 'float32'), (FAST, 'bfloat16')):
+    for hparams, wanted_type in STEPS:
         right = numpy_network.loss_gradients(images.astype(np.float64), labels, exact, hparams)
         for devices, number in itertools.product(plan.device_groups, plan.num_sub_batches):
             type_name = wanted_type if can_compute(wanted_type, devices[0]) else 'float32'
             used = dataclasses.replace(hparams, compute_dtype=type_name)
-            name = f'step of {hparams.recipe}'
+            name = f'step of {hparams.recipe} ({hparams.optimizer})'
             where = ', '.join(devices), plan.batch_size // number
             try:
                 gradients, after = _train(used, devices, number, [images, labels], variables, plan)
@@ -247,8 +255,7 @@ def compare_steps(plan):
             error = _worst(_relative_error(gradients[key], right[key]) for key in right)
             yield Comparison(f'{name}, gradients', type_name, *where, error, bound)
             for result, error in _update_errors(used, exact, gradients, after):
-                name_of_result = f'{name}, {result} ({hparams.optimizer})'
-                yield Comparison(name_of_result, 'float32', *where, error, _UPDATE_BOUND)
+                yield Comparison(f'{name}, {result}', 'float32', *where, error, _UPDATE_BOUND)
 
 
 def _update_errors(hparams, before, gradients, after):
@@ -259,7 +266,7 @@ def _update_errors(hparams, before, gradients, after):
     errors_of_weights, errors_of_averages = [], []
     for name, weights in before.items():
         values = weights, gradients[name].astype(np.float64), np.zeros_like(weights)
-        change = numpy_network.updated_weights(name, values, hparams, _LEARNING_RATE) - weights
+        change = numpy_network.update(name, values, hparams, _LEARNING_RATE)[0] - weights
         errors_of_weights.append(_relative_error(after[name] - weights, change))
         average = after[name + '/ExponentialMovingAverage']
         # The decay of the first update is (1 + 1) / (10 + 1).

@@ -73,8 +73,8 @@ def matmul_gradients(dy, x, weights):
     return [dy @ weights.T, x.T @ dy]
 
 
-def updated_weights(name, values, hparams, learning_rate):
-    """Return the weights after an update of gradient descent or Muon.
+def update(name, values, hparams, learning_rate):
+    """Return the weights and the momentum after an update by hparams.optimizer.
 
     Args:
       name: of the variable, like 'conv1/weights'.
@@ -84,20 +84,22 @@ def updated_weights(name, values, hparams, learning_rate):
     """
     weights, gradient, momentum = values
     if hparams.optimizer == 'gradient_descent':
-        return weights - learning_rate * gradient
+        return weights - learning_rate * gradient, momentum
+    # Sutskever et al., 2013: Nesterov's momentum
     momentum = hparams.momentum * momentum + gradient
-    step = gradient + hparams.momentum * momentum  # Nesterov
-    if not name.endswith('/weights') or name.startswith('softmax_linear/'):
-        return weights - learning_rate * step
+    step = gradient + hparams.momentum * momentum
+    is_hidden = name.endswith('/weights') and not name.startswith('softmax_linear/')
+    if hparams.optimizer == 'momentum' or not is_hidden:
+        return weights - learning_rate * step, momentum
     matrix = _as_matrix(step)
-    blocks = [_orthogonalize(matrix[:, i : i + 64]) for i in range(0, matrix.shape[1], 64)]
+    blocks = [orthogonalize(matrix[:, i : i + 64]) for i in range(0, matrix.shape[1], 64)]
     rate = learning_rate * hparams.matrix_learning_rate / hparams.initial_learning_rate
-    update = rate * len(matrix) ** 0.5 * np.concatenate(blocks, 1)
-    weights = weights - update.reshape(weights.shape)
-    return weights * hparams.matrix_weight_rms / np.sqrt((weights**2).mean())
+    change = rate * len(matrix) ** 0.5 * np.concatenate(blocks, 1)
+    weights = weights - change.reshape(weights.shape)
+    return weights * hparams.matrix_weight_rms / np.sqrt((weights**2).mean()), momentum
 
 
-def _orthogonalize(matrix):
+def orthogonalize(matrix):
     """Return what muon.orthogonalize computes, from the singular values of a matrix."""
     u, s, v = np.linalg.svd(matrix, full_matrices=False)
     s /= np.sqrt((s**2).sum())

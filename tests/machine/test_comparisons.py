@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cifar10 import model, multi_gpu, muon
+from cifar10 import model, multi_gpu, muon, optimizer
 from cifar10.benchmark import processes
 from cifar10.system import machine
 from cifar10.system.machine import Threads
 from tests.machine import comparisons, test_machine
 from tests.machine.comparisons import OPERATIONS, Plan
 
-CONVOLUTION = tf.nn.conv2d
+CONVOLUTION, ORTHOGONALIZE = tf.nn.conv2d, muon.orthogonalize
 (CONV2,) = [operation for operation in OPERATIONS if operation.name == 'conv2']
 HAS_BFLOAT16 = comparisons.can_compute('bfloat16', '/cpu:0')  # TensorFlow 1.15 has not
 TYPES = ['float32', 'bfloat16'] if HAS_BFLOAT16 else ['float32']
-STEPS = ['step of classic, gradients', 'step of fast, gradients']
+STEPS = ['step of classic (gradient_descent), gradients', 'step of fast (muon), gradients']
 
 
 @pytest.mark.parametrize(
@@ -121,30 +121,45 @@ def test_an_operation_that_fails(monkeypatch):
 
 
 def test_a_wrong_gradient_in_a_step(monkeypatch):
-    """With one of the numbers of sub-batches: parts of 8 images."""
+    """With one of the numbers of sub-batches: parts of 4 images."""
     assert _wrong_results_of_steps([1], ['/cpu:0', '/cpu:1']) == []
-    monkeypatch.setattr(model, 'conv2d', _wrong_gradient(lambda x: int(x.shape[0]) == 8))
-    wrong = _wrong_results_of_steps([1, 2])
-    assert [(found.name, found.num_images) for found in wrong] == [(name, 8) for name in STEPS]
+    monkeypatch.setattr(comparisons, 'STEPS', comparisons.STEPS[::2])
+    monkeypatch.setattr(model, 'conv2d', _wrong_gradient(lambda x: int(x.shape[0]) == 4))
+    wrong = _wrong_results_of_steps([1, 4])
+    assert [(found.name, found.num_images) for found in wrong] == [(name, 4) for name in STEPS]
 
 
 def test_a_sum_of_the_towers_instead_of_their_mean(monkeypatch):
     average = multi_gpu.average_gradients
+    monkeypatch.setattr(comparisons, 'STEPS', comparisons.STEPS[::2])
     monkeypatch.setattr(
         multi_gpu, 'average_gradients', lambda grads: [(2 * g, v) for g, v in average(grads)]
     )
     assert [found.name for found in _wrong_results_of_steps([1])] == STEPS
 
 
-def test_a_wrong_product_of_muon(monkeypatch):
+def _wrong_product(*args):
+    return [1.1 * x for x in ORTHOGONALIZE(*args)]
+
+
+def _without_nesterov(learning_rate, hparams):
+    return tf.train.MomentumOptimizer(learning_rate, hparams.momentum)
+
+
+@pytest.mark.parametrize(
+    'module, name, fault, index, step',
+    [
+        (optimizer, 'create', _without_nesterov, 1, 'step of classic (momentum)'),
+        (muon, 'orthogonalize', _wrong_product, 2, 'step of fast (muon)'),
+    ],
+)
+def test_a_wrong_update(monkeypatch, module, name, fault, index, step):
     """The update is in float32: another type for the convolutions would be no remedy."""
-    orthogonalize = muon.orthogonalize
-    monkeypatch.setattr(
-        muon, 'orthogonalize', lambda *args: [1.1 * x for x in orthogonalize(*args)]
-    )
+    monkeypatch.setattr(comparisons, 'STEPS', [comparisons.STEPS[index]])
+    monkeypatch.setattr(module, name, fault)
     assert [(found.name, found.type) for found in _wrong_results_of_steps([1])] == [
-        ('step of fast, update (muon)', 'float32'),
-        ('step of fast, moving averages (muon)', 'float32'),
+        (f'{step}, update', 'float32'),
+        (f'{step}, moving averages', 'float32'),
     ]
 
 

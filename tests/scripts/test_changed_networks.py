@@ -9,34 +9,25 @@ import shutil
 import numpy as np
 from PIL import Image
 import pytest
-import tensorflow.compat.v1 as tf
 
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
-from tests.helpers import changed_networks, checkouts, clusters, faults, messages, oracle, programs
+from tests.helpers import checkouts, faults, messages, oracle, programs
 from tests.helpers.changed_networks import (
     AVERAGE,
     CREATE,
     DISTORT,
-    INITIAL,
-    NETWORKS,
     NUM_FILTERS,
     PAGE,
     RATE,
     RESIDUAL,
-    ROWS,
     SAMPLE,
     NumpyLayers,
+    assert_moved,
     page_number,
     residual_logits,
+    write,
 )
-from tests.helpers.forks import ROOT
-
-
-@pytest.fixture(scope='module')
-def files(tmp_path_factory):
-    """The paths of NETWORKS by name."""
-    return changed_networks.write(tmp_path_factory.mktemp('networks'))
 
 
 def _call(script, *args):
@@ -46,24 +37,10 @@ def _call(script, *args):
     return stdout
 
 
-def _assert_one_line(result, *parts, status=1):
-    """Assert that a script has ended with one line on stderr."""
-    assert result[0] == status
+def _assert_one_line(result, *parts):
+    """Assert that a script has ended with status 1 and one line on stderr."""
+    assert result[0] == 1
     faults.assert_one_line(result[2], *parts)
-
-
-def _statistics(values):
-    """Return the statistics of batch normalization, and their averages."""
-    pattern = f'.*/moving_(mean|variance)({AVERAGE})?'
-    return {name: value for name, value in values.items() if re.fullmatch(pattern, name)}
-
-
-def _assert_moved(run, step, number=20):
-    """Assert that no statistic in a checkpoint has its initial value."""
-    found = _statistics(checkpoint.read(f'{run}/model.ckpt-{step}').values)
-    assert len(found) == number
-    for name, value in found.items():
-        assert (value != INITIAL[name.replace(AVERAGE, '').split('/')[-1]]).all(), name
 
 
 # The residual network in the programs
@@ -73,10 +50,16 @@ RESIDUAL_STEPS = ['--batch_size=16', '--deterministic', '--seed=1']
 
 
 @pytest.fixture(scope='module')
-def residual_run(tmp_path_factory, data_dir, files):
+def residual(tmp_path_factory):
+    """The path of the residual network."""
+    return write(tmp_path_factory.mktemp('network'), 'residual')
+
+
+@pytest.fixture(scope='module')
+def residual_run(tmp_path_factory, data_dir, residual):
     """A run of 20 steps with a relative path of the network: its directory and stdout."""
     run = tmp_path_factory.mktemp('residual') / 'run'
-    given = f'--network={os.path.relpath(files["residual"])}'
+    given = f'--network={os.path.relpath(residual)}'
     arguments = faults.evaluated_job(data_dir, run, '--max_steps=20', given, *RESIDUAL_STEPS)
     return run, _call('cifar10_train', *arguments)
 
@@ -88,21 +71,21 @@ def own_residual_run(tmp_path, residual_run):
     return tmp_path / 'run'
 
 
-def test_a_run_of_the_residual_network(files, residual_run):
+def test_a_run_of_the_residual_network(residual, residual_run):
     """run.json has the absolute path, and the SHA-256 of the source."""
     run, stdout = residual_run
     assert f'Network: {page_number("A residual network")} parameters\n' in stdout
     ((_, _, step),) = re.findall(messages.precision(50), stdout)
     assert step == '20' and '(sub-batches: 1)' in stdout
     record = json.loads((run / 'run.json').read_text())
-    assert record['network'] == files['residual']
+    assert record['network'] == residual
     assert record['network_checksum'] == hashlib.sha256(RESIDUAL.encode()).hexdigest()
-    _assert_moved(run, 20)
+    assert_moved(f'{run}/model.ckpt-20')
 
 
-def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, data_dir, files, residual_run):
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, data_dir, residual, residual_run):
     for steps in (8, 20):
-        flags = [f'--max_steps={steps}', f'--network={files["residual"]}', *RESIDUAL_STEPS]
+        flags = [f'--max_steps={steps}', f'--network={residual}', *RESIDUAL_STEPS]
         stdout = _call('cifar10_train', *faults.job(data_dir, tmp_path / 'run', *flags))
     assert messages.resuming(tmp_path / 'run', 8) in stdout and 'has changed' not in stdout
     one, two = [
@@ -144,10 +127,10 @@ def _assert_same_predictions(call, directory, data_dir, run, always=()):
     return precision
 
 
-def test_evaluation_prediction_and_export(tmp_path, data_dir, files, residual_run):
+def test_evaluation_prediction_and_export(tmp_path, data_dir, residual, residual_run):
     """All agree with the trainer, and with NumPy and the moving averages of the checkpoint."""
     run, stdout = residual_run
-    always = ['--network=' + files['residual']]
+    always = ['--network=' + residual]
     precision = _assert_same_predictions(_call, tmp_path, data_dir, run, always)
     assert [precision] == re.findall(messages.precision(50), stdout)
     values = checkpoint.read(f'{run}/model.ckpt-20').values
@@ -159,35 +142,13 @@ def test_evaluation_prediction_and_export(tmp_path, data_dir, files, residual_ru
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-def _programs_without_flag(data_dir, run, directory):
-    """Yield the results of the programs that read a run, without --network."""
-    evaluation = faults.evaluation(data_dir, run, directory / 'eval', '--run_once')
-    yield programs.call('cifar10_eval', *evaluation)
-    yield programs.call('cifar10_predict', f'--checkpoint_dir={run}', f'{directory}/image.png')
-    exported = f'--export_dir={directory}/exported'
-    yield programs.call('cifar10_export', f'--checkpoint_dir={run}', exported)
-
-
-@pytest.mark.parametrize('name', ['{}/file.py', 'file', '../file', 'cifar10.model', 7, ['model']])
-def test_the_network_of_a_record_is_never_imported(tmp_path, data_dir, own_residual_run, name):
-    """Unless it has the name of a network of the package."""
-    name = name.format(tmp_path) if isinstance(name, str) else name
-    effect = tmp_path / 'effect'
-    (tmp_path / 'file.py').write_text(f'open({str(effect)!r}, "w")\n{RESIDUAL}')
-    record = own_residual_run / 'run.json'
-    record.write_text(json.dumps(dict(json.loads(record.read_text()), network=name)))
-    for result in _programs_without_flag(data_dir, own_residual_run, tmp_path):
-        _assert_one_line(result, f'is not of this package: {name}: give its file with --network')
-    assert not effect.exists()
-
-
-def test_a_checkpoint_of_another_network(tmp_path, data_dir, files, own_residual_run):
+def test_a_checkpoint_of_another_network(tmp_path, data_dir, residual, own_residual_run):
     before = sorted(path.name for path in own_residual_run.iterdir())
     arguments = faults.job(data_dir, own_residual_run, '--max_steps=21', '--batch_size=16')
-    for name in ('model', 'resnet', files['renamed']):
+    for name in ('model', 'resnet', write(tmp_path, 'renamed')):
         _assert_one_line(
             programs.call('cifar10_train', *arguments, f'--network={name}'),
-            f'was trained with network {files["residual"]}, not ',
+            f'was trained with network {residual}, not ',
             ': give the same, or another directory, or set --fresh to move the run aside',
         )
     assert sorted(path.name for path in own_residual_run.iterdir()) == before
@@ -213,45 +174,7 @@ def test_a_changed_source(data_dir, own_residual_run, tmp_path):
     assert f'\nThe source of the network has changed: {tmp_path}/mine.py\n' in stdout
 
 
-def test_a_file_without_inference(tmp_path, data_dir):
-    (tmp_path / 'mine.py').write_text('def infer(images):\n    return images\n')
-    arguments = faults.job(data_dir, tmp_path / 'run', f'--network={tmp_path}/mine.py')
-    result = programs.call('cifar10_train', *arguments)
-    _assert_one_line(result, f'{tmp_path}/mine.py has no function inference')
-    assert not (tmp_path / 'run').exists()
-
-
-def test_a_variable_without_get_variable(tmp_path, data_dir):
-    """Each tower and each part of a batch would have another one."""
-    changed = checkouts.replace(
-        RESIDUAL,
-        [
-            (
-                r"tf.get_variable\('biases', \[num_classes\], .*\)",
-                "tf.Variable(tf.zeros([10]), name='biases')",
-            )
-        ],
-    )
-    (tmp_path / 'mine.py').write_text(changed)
-    arguments = faults.job(data_dir, tmp_path / 'run', f'--network={tmp_path}/mine.py')
-    result = programs.call('cifar10_train', *arguments)
-    complaint = (
-        f'The network {tmp_path}/mine.py creates softmax_linear/biases by tf.Variable: use tf.get_'
-    )
-    _assert_one_line(result, complaint)
-
-
-@pytest.mark.parametrize('script', ['cifar10_train', 'cifar10_eval'])
-@pytest.mark.parametrize('name', ['missing.py', 'rennet', 'tests'])
-def test_a_missing_network(tmp_path, script, name):
-    """One line, before the import of TensorFlow."""
-    (tmp_path / 'tensorflow.py').write_text('raise AssertionError("imported")\n')
-    path = os.pathsep.join([str(tmp_path), ROOT])
-    result = programs.run(script, f'--network={name}', PYTHONPATH=path)
-    _assert_one_line(result, f'There is no network {name}: give model, resnet or', status=2)
-
-
-# Slow: every change in every program
+# Slow: changes in every program
 
 
 def _follow(tmp_path, data_dir, call, training=(), always=()):
@@ -273,33 +196,21 @@ def _follow(tmp_path, data_dir, call, training=(), always=()):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('row', [1, 3])
-def test_layers(tmp_path, data_dir, files, row):
-    name = list(NETWORKS)[1 + row]
-    output = _follow(tmp_path, data_dir, _call, always=['--network=' + files[name]])
-    assert output.count(f'Network: {ROWS[row][1]} parameters\n') == 2
-
-
-@pytest.mark.slow
 def test_resnet(tmp_path, data_dir):
     """With the recipe that docs/recipes.md recommends. Its record is enough for the evaluation."""
     run, flags = tmp_path / 'run', ['--network=resnet', '--recipe=fast', '--max_steps=3']
     stdout = _call('cifar10_train', *faults.evaluated_job(data_dir, run, *flags))
     assert 'Network: 269722 parameters\n' in stdout
-    _assert_moved(run, 3, 76)
+    assert_moved(f'{run}/model.ckpt-3', 76)
     precision = _assert_same_predictions(_call, tmp_path, data_dir, run)
     assert [precision] == re.findall(messages.precision(50), stdout)
 
 
 @pytest.mark.slow
-def test_dropout(tmp_path, data_dir, files):
-    """Only the training drops outputs: two evaluations predict the same."""
-    always = ['--network=' + files['dropout']]
+def test_dropout(tmp_path, data_dir):
+    """Only the training drops outputs: evaluation, prediction and export agree."""
+    always = ['--network=' + write(tmp_path, 'dropout')]
     _follow(tmp_path, data_dir, _call, always=always)
-    tables = [tmp_path / 'predictions.csv', tmp_path / 'again.csv']
-    flags = ['--run_once', f'--predictions_file={tables[1]}', *always]
-    _call('cifar10_eval', *faults.evaluation(data_dir, tmp_path / 'run', tmp_path / 'eval', *flags))
-    assert tables[0].read_text() == tables[1].read_text()
     flags = ['--deterministic', '--seed=1', *always]
     _call('cifar10_train', *faults.job(data_dir, tmp_path / 'other', '--max_steps=2', *flags))
     arguments = faults.job(data_dir, tmp_path / 'other', '--max_steps=3', *flags)
@@ -308,29 +219,12 @@ def test_dropout(tmp_path, data_dir, files):
 
 
 @pytest.mark.slow
-def test_another_loss(tmp_path, data_dir, files):
+def test_another_loss(tmp_path, data_dir):
     """The evaluation reports the cross entropy, and the weight decay."""
-    output = _follow(tmp_path, data_dir, _call, always=['--network=' + files['another_loss']])
+    always = ['--network=' + write(tmp_path, 'another_loss')]
+    output = _follow(tmp_path, data_dir, _call, always=always)
     (wanted,) = re.findall(r'The first loss is (\d\.\d\d) instead', PAGE)
     assert float(messages.log_lines(output)[0][1]) == pytest.approx(float(wanted), abs=0.015)
-
-
-@pytest.mark.slow
-def test_two_devices(tmp_path, data_dir, files):
-    _follow(tmp_path, data_dir, _call, always=['--network=' + files['two_devices']])
-    tf.train.import_meta_graph(f'{tmp_path}/run/model.ckpt-4.meta')
-    operations = [
-        op for op in tf.get_default_graph().get_operations() if 'gradients' not in op.name
-    ]
-    for kind, layer, device in [
-        ('Conv2D', '/conv', 0),
-        ('MatMul', '/local3/', 1),
-        ('MatMul', '/local4/', 1),
-        ('MatMul', '/softmax_linear/', 1),
-        ('VarHandleOp', '', 0),
-    ]:
-        devices = [op.device for op in operations if op.type == kind and layer in op.name]
-        assert len(devices) >= 2 and set(devices) == {f'/device:CPU:{device}'}, layer
 
 
 def _checkout(directory, changes):
@@ -352,7 +246,7 @@ def test_the_residual_network_in_the_file_of_the_book(tmp_path, data_dir):
     changes = {'model.py': [(r'(?s)def inference\(.*?    return logits\n', functions)]}
     output = _follow(tmp_path, data_dir, _checkout(tmp_path / 'checkout', changes))
     assert output.count(f'Network: {page_number("A residual network")} parameters\n') == 2
-    _assert_moved(tmp_path / 'run', 4)
+    assert_moved(f'{tmp_path}/run/model.ckpt-4')
 
 
 @pytest.mark.slow
@@ -365,14 +259,6 @@ def test_width_as_a_hyperparameter(tmp_path, data_dir):
     call = _checkout(tmp_path / 'checkout', changes)
     output = _follow(tmp_path, data_dir, call, ['--num_filters=32'])
     assert output.count(f'Network: {page_number("Width as a hyperparameter")} parameters\n') == 2
-
-
-@pytest.mark.slow
-def test_larger_crops(tmp_path, data_dir):
-    (line,) = re.findall(r'Larger crops.*? `(IMAGE_SIZE = \d+)`', PAGE)
-    changes = {'config.py': [('IMAGE_SIZE = 24', line)]}
-    output = _follow(tmp_path, data_dir, _checkout(tmp_path / 'checkout', changes))
-    assert output.count(f'Network: {page_number("Larger crops")} parameters\n') == 2
 
 
 @pytest.mark.slow
@@ -391,38 +277,3 @@ def test_all_changes_of_the_training(tmp_path, data_dir):
     output = _follow(tmp_path, data_dir, call, ' '.join(flags).split())
     (number,) = re.findall(r'then has (\d+) parameters', PAGE)
     assert len(flags) == 2 and output.count(f'Network: {number} parameters\n') == 2
-
-
-# Slow: clusters
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    'num_ps, flags',
-    [
-        (1, '--mode=sync'),
-        (0, '--mode=allreduce'),
-        (1, '--mode=average --average_period=2'),
-        (1, '--mode=async'),
-        (1, '--mode=async --push_steps=2 --fetch_steps=2'),
-    ],
-)
-def test_clusters(tmp_path, data_dir, files, num_ps, flags):
-    """The checkpoint has the statistics of the chief; it evaluates them."""
-    given = ['--network=' + files['residual'], '--max_steps=4', *flags.split()]
-    cluster = clusters.factory(tmp_path, data_dir, given)(num_ps, 2)
-    cluster.start()
-    cluster.succeed()
-    saved = checkpoint.read_latest(str(tmp_path / 'run'))
-    _assert_moved(tmp_path / 'run', saved.path.rsplit('-', 1)[1])
-    assert len(re.findall(messages.precision(50), cluster.text('worker 0'))) == 1
-
-
-@pytest.mark.slow
-def test_workers_with_different_sources(tmp_path, data_dir, files):
-    cluster = clusters.factory(tmp_path, data_dir, ['--mode=sync'])(1, 2)
-    cluster.start('ps 0', 'worker 0', flags=['--network=' + files['residual']])
-    cluster.start('worker 1', flags=['--network=' + files['renamed']])
-    assert cluster.tasks['worker 1'].end() == 1
-    (line,) = cluster.tasks['worker 1'].stderr_lines
-    assert 'worker 1 has another network than the chief: give all workers the same' in line

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
-from PIL import Image
 import pytest
 import tensorflow.compat.v1 as tf
 
@@ -75,18 +74,10 @@ def exported(run, tmp_path_factory):
     return str(out)
 
 
-@pytest.mark.parametrize(
-    'cores, numbers', [(2, [1, 1, 1, 1, 3, 4, 4]), (16, [1, 1, 1, 1, 3, 16, 32])]
-)
-def test_any_number_of_images(run, exported, monkeypatch, cores, numbers):
+@pytest.mark.parametrize('cores', [2, 16])
+def test_any_number_of_images(run, exported, monkeypatch, cores):
     """Of the exported model, and of the predictions of a checkpoint, which has sub-batches."""
     monkeypatch.setattr(machine, 'num_cores', lambda: cores)
-    built, choose = [], machine.resources
-    monkeypatch.setattr(
-        machine,
-        'resources',
-        lambda devices, number: built.append(number) or choose(devices, number),
-    )
     saved_model, _ = prediction.saved_model_predictor(exported)
     images = np.tile(run.images.transpose(0, 3, 1, 2), [6, 1, 1, 1])
     expected = np.tile(run.probabilities, [6, 1])
@@ -94,7 +85,6 @@ def test_any_number_of_images(run, exported, monkeypatch, cores, numbers):
         network = trained_model.read(run.directory)
         for predict in (saved_model, prediction.checkpoint_predictor(network, n)):
             np.testing.assert_allclose(predict(images[:n]), expected[:n], atol=1e-4)
-    assert built == numbers
 
 
 @pytest.mark.slow
@@ -137,7 +127,7 @@ def test_tensorflow_lite(run, exported):
     np.testing.assert_allclose(interpreter.get_tensor(found['index']).sum(1), 1, atol=1e-5)
 
 
-def test_values_and_operations(exported, graph):
+def test_values(exported):
     with tf.Session() as session:
         model = tf.saved_model.load(session, ['serve'], exported + '/1')
 
@@ -153,10 +143,6 @@ def test_values_and_operations(exported, graph):
         image = np.random.RandomState(0).randint(0, 256, [1, 32, 32, 3])
         changed = image + np.where(image == 0, -9, np.where(image == 255, 45, -0.4))
         np.testing.assert_array_equal(*[run('predict_images', x) for x in (image, changed)])
-    # Each of the two signatures has one LRN per convolution, and three products.
-    operations = [operation.type for operation in graph.get_operations()]
-    kinds = ['LRN', 'Conv2D', 'MatMul', 'VarHandleOp', 'PyFunc', 'IdentityN']
-    assert [operations.count(kind) for kind in kinds] == [4, 4, 6, 0, 0, 0]
 
 
 def test_versions(run, tmp_path):
@@ -193,15 +179,3 @@ def test_whole_or_not_at_all(run, tmp_path, monkeypatch):
     with messages.raises('Cannot write the model to .*/1 .*No space left on device.*: make room'):
         export.write(network, str(tmp_path), progress=print)
     assert listing.names(tmp_path) == []
-
-
-def test_predictions_of_an_exported_model(run, exported, tmp_path):
-    image = str(tmp_path / 'image.png')
-    Image.fromarray(run.images[4]).save(image)
-    for path in (exported, exported + '/1'):
-        _, stdout, _ = programs.call(
-            'cifar10_predict', '--saved_model_dir=' + path, '--json', image
-        )
-        (predicted, *_) = json.loads(stdout)['predictions']
-        assert (predicted['class'], predicted['name']) == (run.classes[4], NAMES[run.classes[4]])
-        assert predicted['probability'] == pytest.approx(run.probabilities[4].max(), abs=1e-5)
