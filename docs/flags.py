@@ -61,7 +61,9 @@ def page():
         'Devices': _defined(
             training_flags.define_num_gpus, training_flags.define_variable_strategy
         ),
-        'Threads': _defined(lambda: training_flags.define_settings(['intra_op_threads', 'inter_op_threads'])),
+        'Threads': _defined(
+            lambda: training_flags.define_settings(['intra_op_threads', 'inter_op_threads'])
+        ),
         'Checkpoint': _defined(data_flags.define_checkpoint),
     }
     for title in ('Data set', 'Hyperparameters', 'Threads'):

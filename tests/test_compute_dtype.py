@@ -16,7 +16,6 @@ from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
 from cifar10.scripts import cifar10_train
 from cifar10.system import machine
-from tests.helpers import messages
 
 BFLOAT16 = dataclasses.replace(CLASSIC, compute_dtype='bfloat16')
 has_kernels = pytest.mark.skipif(
@@ -27,8 +26,6 @@ has_kernels = pytest.mark.skipif(
 def _imitate(monkeypatch, tmp_path, flags):
     """Imitate a processor with these flags, and an environment without settings of oneDNN."""
     monkeypatch.delenv('TF_ENABLE_ONEDNN_OPTS', raising=False)
-    # A TensorFlow without GPU support has no kernels for GPUs.
-    monkeypatch.setattr(machine, '_has_bfloat16_kernels', lambda device_type: True)
     path = tmp_path / 'cpuinfo'
     path.write_text(f'processor\t: 0\nmodel name\t: Some\nflags\t\t: fpu {flags} sse\n')
     monkeypatch.setattr(machine, '_CPU_INFO_FILE', str(path))
@@ -76,7 +73,9 @@ def test_auto_in_plan_and_network(graph, monkeypatch, tmp_path, data_dir, flags,
     convolutions = [op for op in graph.get_operations() if op.type == 'Conv2D']
     assert {op.get_attr('T') for op in convolutions} == {expected}
     plan = training_job.print_plan(training.create_job(dataset.read(data_dir), FAST, [device]), 0)
-    assert f'Products of the hidden layers: {expected.name} (--compute_dtype=auto)' in plan
+    assert any(
+        line.endswith(f', products of the hidden layers in {expected.name}') for line in plan
+    )
 
 
 def test_auto_without_information_about_the_processor(monkeypatch, tmp_path):
@@ -86,18 +85,8 @@ def test_auto_without_information_about_the_processor(monkeypatch, tmp_path):
 
 def test_a_version_of_tensorflow_without_kernels(monkeypatch, tmp_path):
     _imitate(monkeypatch, tmp_path, 'avx512_bf16')
-    monkeypatch.setattr(machine, '_has_bfloat16_kernels', lambda device_type: device_type == 'GPU')
+    monkeypatch.setattr(tf, '__version__', '1.15.5')
     assert machine.compute_dtype('auto', False) == tf.float32
-    with messages.raises('^--compute_dtype=bfloat16 does not work on a CPU with TensorFlow '):
-        machine.compute_dtype('bfloat16', False)
-    assert machine.compute_dtype('bfloat16', True) == tf.bfloat16
-    monkeypatch.setattr(machine, '_has_bfloat16_kernels', lambda device_type: device_type == 'CPU')
-    with messages.raises('^--compute_dtype=bfloat16 does not work on a GPU with TensorFlow '):
-        machine.compute_dtype('bfloat16', True)
-
-
-def test_which_versions_have_kernels():
-    assert machine._has_bfloat16_kernels('CPU') != tf.__version__.startswith('1.')
 
 
 @has_kernels

@@ -12,7 +12,6 @@ from cifar10 import evaluation, multi_gpu, optimizer
 from cifar10.config import CLASSIC, RunLength
 from cifar10.data import dataset
 from cifar10.runs import checkpoint
-from cifar10.serving import prediction
 from cifar10.system import machine
 from tests.helpers import faults, forks, messages, oracle, programs
 
@@ -179,7 +178,7 @@ def _assert_learnt(stdout):
 
 def test_one_tower_learns(trained):
     directory, stdout = trained
-    plan = '\nDevices: /gpu:0; weights on /gpu:0 (--variable_strategy=first_device)\n'
+    plan = '; devices /gpu:0; weights on /gpu:0\n'
     assert plan in stdout
     _assert_learnt(stdout)
     assert 'device:GPU:0' in (directory / 'trace-3.json').read_text()
@@ -190,7 +189,7 @@ def test_four_towers_learn(tmp_path, data_dir, gpus):
     flags = ['--num_gpus=4', '--batch_size=8']
     stdout = _train('cifar10_multi_gpu_train', data_dir, tmp_path, *flags)
     devices = (gpus * 4)[:4]
-    assert f'\nDevices: {", ".join(devices)}\n' in stdout
+    assert f'; devices {", ".join(devices)}; weights on ' in stdout
     assert ('GPUs are shared\n' in stdout) == (len(gpus) < 4)
     _assert_learnt(stdout)
 
@@ -201,11 +200,11 @@ def test_an_export_predicts_on_the_cpu_what_the_gpu_evaluates(tmp_path, data_dir
         'cifar10_export', f'--checkpoint_dir={directory}', f'--export_dir={tmp_path}'
     )
     assert status == 0, stderr
-    predict, _ = prediction.saved_model_predictor(str(tmp_path))
     _, images = oracle.read_records(dataset.read(data_dir).test.paths)
     metrics = _evaluate(directory / 'model.ckpt-100', data_dir, '/gpu:0')
     expected = np.exp(metrics.log_probabilities)
-    np.testing.assert_allclose(predict(images.transpose(0, 3, 1, 2)), expected, atol=1e-3)
+    found = oracle.exported_probabilities(f'{tmp_path}/1', images)
+    np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize('devices', [('gpu', 'cpu'), ('cpu', 'gpu')])
@@ -218,7 +217,7 @@ def test_a_run_continues_on_another_device(tmp_path, data_dir, devices):
             status, stdout, stderr = programs.run(
                 'cifar10_train', *flags, CUDA_VISIBLE_DEVICES='-1'
             )
-        assert status == 0 and f'\nDevices: /{device}:0\n' in stdout, stderr
+        assert status == 0 and f'; devices /{device}:0; weights on ' in stdout, stderr
     assert messages.resuming(tmp_path, 3) in stdout and messages.log_steps(stdout) == ['4']
     before, after = [checkpoint.read(f'{tmp_path}/model.ckpt-{step}').values for step in (3, 4)]
     change = {name: np.abs(after[name] - before[name]).max() for name in before}

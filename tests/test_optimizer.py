@@ -86,7 +86,6 @@ def test_scaling_of_the_learning_rate(lr_scaling, examples, factor):
     )
     np.testing.assert_allclose(_rates(run_length, hparams, [3]), 0.1 * factor, rtol=1e-6)
     assert run_length.peak_learning_rate(hparams) == pytest.approx(0.1 * factor)
-    assert run_length.batch_factor(hparams) == examples / 128
 
 
 @pytest.mark.parametrize(

@@ -171,12 +171,10 @@ class TaskProcess:
         self.name, self.has_trained = name, False
         environment = dict(os.environ, PYTHONUNBUFFERED='1')
         environment.pop('TF_CONFIG', None)  # it may name another cluster
-        for variable in (
-            'no_proxy',
-            'no_grpc_proxy',
-        ):  # gRPC reads the second one, or else the first.
-            hosts = [environment[variable]] if variable in environment else []
-            environment[variable] = ','.join([*hosts, 'localhost'])
+        # A proxy does not reach the tasks. gRPC reads the first name, TensorFlow 1.15 the second one.
+        environment['no_grpc_proxy'] = 'localhost'
+        others = environment.get('no_proxy', environment.get('NO_PROXY', ''))
+        environment['no_proxy'] = f'{others},localhost'.lstrip(',')
         if gpus is not None:
             # nvidia-smi sorts by PCI bus, CUDA by speed.
             if 'CUDA_VISIBLE_DEVICES' not in environment:

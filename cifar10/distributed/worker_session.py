@@ -95,8 +95,8 @@ class SessionCreator(tf.train.SessionCreator):
         config = server.session_config(
             worker.cluster.state_tasks + [worker.task], worker.job.session_config
         )
-        is_running = self._restored_path or is_chief and self._sessions > 1
-        if is_running and worker.strategy.mode == 'async':
+        has_begun = is_chief and checkpoint.find(self._run.directory)
+        if has_begun and worker.strategy.mode == 'async':
             # The variables on living servers are newer than the checkpoint.
             with contextlib.suppress(tf.errors.DeadlineExceededError):
                 return manager.wait_for_session(worker.target, config, max_wait_secs=0)

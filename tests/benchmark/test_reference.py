@@ -16,14 +16,14 @@ BATCH = 128
 
 def _reference(raw, labels, draws):
     images = tf.map_fn(lambda args: reference.distort(*args), [raw, *draws], tf.float32)
-    return reference.training_step(create_job(dataset.read('')), [(images, labels)])
+    return reference.training_step(create_job(dataset.WITHOUT_FILES), [(images, labels)])
 
 
 def _ours(raw, labels, draws):
     rows, columns, flip, _, contrast = draws
     raw = tf.transpose(raw, [0, 3, 1, 2])
     images = distortions.distort(raw, distortions.Distortions(rows, columns, flip, contrast))
-    return measurements.training_step('ours', create_job(dataset.read('')), [(images, labels)])
+    return measurements.training_step('ours', create_job(dataset.WITHOUT_FILES), [(images, labels)])
 
 
 def _changes(build, values, *batch):

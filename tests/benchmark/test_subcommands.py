@@ -6,7 +6,6 @@ import os
 import re
 
 import pytest
-import tensorflow.compat.v1 as tf
 
 from cifar10.benchmark import subcommands
 from cifar10.benchmark.measurements import StepCounts
@@ -16,7 +15,7 @@ from cifar10.training import create_job
 from tests.helpers import programs
 
 CPU_JOB = create_job(
-    dataset.read('there'),
+    dataset.WITHOUT_FILES,
     dataclasses.replace(CLASSIC, batch_size=8, compute_dtype='auto'),
     ['/cpu:0', '/cpu:1'],
     RunSettings(inter_op_threads=3),
@@ -46,7 +45,6 @@ def test_table():
     'args, status, complaint',
     [
         ([], 2, 'the arguments must be input|step|train, not '),
-        (['step', '--json_file={tmp}/nowhere/x'], 1, 'Cannot write {tmp}/nowhere/x (No such '),
         (['train', '--baseline'], 1, '--baseline has no effect on train: leave it out'),
         (
             ['step', '--baseline', '--network=resnet'],
@@ -85,7 +83,7 @@ def test_trainer_gets_flags_and_is_timed(tmp_path, monkeypatch):
     assert others == expected.split()
 
 
-def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
+def test_flags_reach_the_measure(data_dir, monkeypatch):
     """A fake measurement records its arguments."""
     requests = []
 
@@ -104,9 +102,8 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
         '--warmup_steps=3',
         '--steps=4',
     ]
-    path = tmp_path / 'report.json'
     status, stdout, stderr = programs.call(
-        'cifar10_benchmark', 'input', '--baseline', '--rounds=2', f'--json_file={path}', *args
+        'cifar10_benchmark', 'input', '--baseline', '--rounds=2', *args
     )
     job = create_job(
         dataset.read(data_dir),
@@ -120,28 +117,23 @@ def test_flags_reach_the_measure(tmp_path, data_dir, monkeypatch):
     assert requests == [('ours', expected), ('reference', expected)] * 2
     assert status == 0 and stderr.endswith('cifar10_benchmark.py: Round 2 of 2: reference\n')
     assert stdout.endswith('\n| ms | 2 (1 to 3) | 3 (2 to 4) | 0.625 (0.5 to 0.75) |\n')
-    report = json.loads(path.read_text())
-    assert report['subcommand'] == 'input' and report['rounds']['reference']['ms'] == [2, 4]
-    assert report['summary']['ours']['ms'] == {'median': 2, 'min': 1, 'max': 3}
-    assert report['ratios']['ms'] == {'median': 0.625, 'min': 0.5, 'max': 0.75}
-    assert f'TensorFlow {tf.__version__}; ' in report['host'] and '(cores: ' in report['host']
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('subcommand', ['input', 'step'])
-def test_a_measurement(tmp_path, data_dir, subcommand):
+def test_a_measurement(data_dir, subcommand):
     """In a new process, because TensorFlow must not write to stderr."""
-    path = tmp_path / 'report.json'
     flags = '--num_gpus=2 --rounds=1 --batch_size=16 --warmup_steps=1 --steps=2'.split()
-    flags += [f'--json_file={path}', f'--data_dir={data_dir}']
-    status, _, stderr = programs.run('cifar10_benchmark', subcommand, *flags)
+    status, stdout, stderr = programs.run(
+        'cifar10_benchmark', subcommand, *flags, f'--data_dir={data_dir}'
+    )
     assert (status, stderr) == (0, 'cifar10_benchmark.py: Round 1 of 1: ours\n')
-    report = json.loads(path.read_text())
-    (speed,) = report['rounds']['ours']['examples/sec']
-    assert speed > 0 and report['ratios'] == {}
+    speed = float(re.search(r'\| examples/sec \| (\S+) \(', stdout).group(1))
+    assert speed > 0
     if subcommand == 'input':
-        (step,) = report['rounds']['ours']['examples/sec of the step']
-        assert report['rounds']['ours']['input / step'] == [pytest.approx(speed / step)]
+        step = float(re.search(r'\| examples/sec of the step \| (\S+) \(', stdout).group(1))
+        ratio = float(re.search(r'\| input / step \| (\S+) \(', stdout).group(1))
+        assert ratio == pytest.approx(speed / step, rel=0.02)
 
 
 @pytest.mark.slow

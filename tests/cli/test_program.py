@@ -47,7 +47,11 @@ MISTAKES = [
     ('cifar10_eval --data_dir={data} --checkpoint_dir={tmp} --run_once', 1, 'There is no ch.*'),
     ('cifar10_train --train_dir={tmp}/file', 2, '.*; --init_checkpoint takes a checkpoint; .*'),
     ('cifar10_predict x --checkpoint_dir={tmp}/file', 2, '.*; --checkpoint takes a checkpoint; .*'),
-    ('cifar10_dataset info --data_dir={tmp}/no', 1, 'There is no such data set in {tmp}/no: make it .*'),
+    (
+        'cifar10_dataset info --data_dir={tmp}/no',
+        1,
+        'There is no such data set in {tmp}/no: make it .*',
+    ),
     ('cifar10_export --checkpoint_dir={tmp}/no', 1, '{tmp}/no does not exist: train first, .*'),
     (
         'cifar10_dataset info --data_dir={data} --dataset=cifar100',

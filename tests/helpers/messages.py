@@ -40,11 +40,11 @@ def resuming(train_dir, step):
     return f'Resuming from {train_dir}/model.ckpt-{step}, step {step}\n'
 
 
-def nothing_to_do(train_dir, saved_step, last_step, limits='max_steps'):
+def nothing_to_do(train_dir, saved_step, last_step):
     """Return the line of a complete run."""
     return (
         f'Nothing to do: the run in {train_dir} has made {saved_step} of {last_step} steps; '
-        f'increase {limits} to extend it\n'
+        'increase --max_steps or --epochs to extend it\n'
     )
 
 

@@ -87,3 +87,13 @@ def cross_entropies(logits_, labels):
     """Return -log softmax(logits)[label] of each example."""
     shifted = logits_ - logits_.max(1, keepdims=True)
     return np.log(np.exp(shifted).sum(1)) - shifted[np.arange(len(labels)), labels]
+
+
+def exported_probabilities(path, images):
+    """Return the probabilities of a SavedModel, on the CPU; images: uint8 [n, 32, 32, 3]."""
+    config = tf.ConfigProto(device_count={'GPU': 0})
+    with tf.Graph().as_default(), tf.Session(config=config) as session:
+        loaded = tf.saved_model.load(session, ['serve'], path)
+        signature = loaded.signature_def['predict_images_uint8']
+        feed = {signature.inputs['images'].name: images}
+        return session.run(signature.outputs['probabilities'].name, feed)

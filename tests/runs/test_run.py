@@ -113,15 +113,9 @@ def test_leftovers_of_a_full_disk_are_removed(tmp_path, data_dir):
 
 
 @pytest.mark.parametrize(
-    'max_steps, num_epoch_steps, limits',
-    [
-        (2, math.inf, 'max_steps'),
-        (1, math.inf, 'max_steps'),
-        (1000, 2, 'epochs'),
-        (2, 1, 'max_steps and epochs'),
-    ],
+    'max_steps, num_epoch_steps', [(2, math.inf), (1, math.inf), (1000, 2), (2, 1)]
 )
-def test_a_complete_run(tmp_path, data_dir, capsys, max_steps, num_epoch_steps, limits):
+def test_a_complete_run(tmp_path, data_dir, capsys, max_steps, num_epoch_steps):
     """train(), also without a script, prints what extends a run of two steps."""
     data = dataset.read(data_dir)
     hparams = dataclasses.replace(CLASSIC, batch_size=8)
@@ -138,7 +132,7 @@ def test_a_complete_run(tmp_path, data_dir, capsys, max_steps, num_epoch_steps, 
         with open_run(str(tmp_path), training.record(each)) as opened:
             cifar10_train.train(each, opened)
     last_step = min(max_steps, num_epoch_steps)
-    assert capsys.readouterr().out == messages.nothing_to_do(tmp_path, 2, last_step, limits)
+    assert capsys.readouterr().out == messages.nothing_to_do(tmp_path, 2, last_step)
     assert checkpoint.read_latest(str(tmp_path)).step == 2
 
 

@@ -84,13 +84,10 @@ def test_a_port_in_use(make_cluster):
     cluster.kill('ps 0')
 
 
-def test_tf_config_with_a_chief_and_an_evaluator(tmp_path, runs, make_cluster):
-    """As in tf.estimator: the evaluator has no address. The lines name the tasks as TF_CONFIG does.
-
-    The evaluator waits for the chief, which resumes an ended run.
-    """
+def test_tf_config_with_a_chief(tmp_path, runs, make_cluster):
+    """As in tf.estimator; the chief is worker 0, and resumes an ended run."""
     shutil.copytree(str(runs / 'fast'), str(tmp_path / 'run'))
-    cluster = make_cluster(1, 2, '--recipe=fast', '--max_steps=5', '--eval_every=0')
+    cluster = make_cluster(1, 2, '--recipe=fast', '--max_steps=5')
     hosts = {
         'master': [cluster.addresses['worker 0']],
         'worker': [cluster.addresses['worker 1']],
@@ -98,19 +95,14 @@ def test_tf_config_with_a_chief_and_an_evaluator(tmp_path, runs, make_cluster):
     }
     flags = [flag for flag in cluster.flags if '_hosts=' not in flag]
     tasks = {}
-    for job in ('evaluator', 'ps', 'master', 'worker'):
+    for job in hosts:
         config = {'cluster': hosts, 'task': {'type': job, 'index': 0}}
         tasks[job] = clusters.Task(flags, {'TF_CONFIG': json.dumps(config)})
-        if job == 'evaluator':
-            tasks[job].wait_for(f'^Waiting for a new checkpoint in {tmp_path / "run"}')
-    assert {job: task.end() for job, task in reversed(list(tasks.items()))} == dict.fromkeys(
-        tasks, 0
-    )
-    assert [task.stderr_lines for task in tasks.values()] == [[]] * 4
-    for job in ('master', 'worker'):
-        assert f'this is {job} 0 ({hosts[job][0]})' in '\n'.join(tasks[job].stdout_lines)
-    assert 'of 50, step 5)' in '\n'.join(tasks['evaluator'].stdout_lines)
-    assert events.shown_steps(tmp_path / 'run' / 'eval')['Precision @ 1'][-1] == 5
+    assert {job: tasks[job].end() for job in ('worker', 'master', 'ps')} == dict.fromkeys(tasks, 0)
+    assert [task.stderr_lines for task in tasks.values()] == [[]] * 3
+    for index, job in enumerate(('master', 'worker')):
+        assert f'this is worker {index} ({hosts[job][0]})' in '\n'.join(tasks[job].stdout_lines)
+    assert 'of 50, step 5)' in '\n'.join(tasks['master'].stdout_lines)
 
 
 @pytest.mark.parametrize(

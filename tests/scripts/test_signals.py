@@ -72,7 +72,7 @@ def test_before_the_first_step(tmp_path, data_dir):
     # Python ignores an exception in a __del__; then the data set is complete.
     assert (
         listing.names(tmp_path / 'data') == []
-        or verification.verify(dataset.read(str(tmp_path / 'data')).train) == 50000
+        or verification.verify(dataset.read(str(tmp_path / 'data'))).train.num_examples == 50000
     )
     assert checkpoint.read_latest(str(tmp_path / 'run')) is None
 
