@@ -73,7 +73,7 @@ def test_it_is_evaluated_and_resumed_as_before(
     job = training.create_job(dataset.read(plain_data_dir), hparams, settings=settings)
     if loss is None:
         complaint = (
-            f'^The run in {train_dir} was trained with a weight decay of Muon .*: evaluate it, or '
+            f'^The run in {train_dir} was trained with a weight decay of Muon.*: evaluate it, or '
         )
         with messages.raises(complaint), open_run(train_dir, training.record(job)):
             pass

@@ -61,7 +61,6 @@ def test_test_images_that_are_damaged_are_told_at_the_start(tmp_path, own_data_d
     with messages.raises('test_batch.bin has an incomplete record'):
         _train(tmp_path / 'run', own_data_dir, 2)
     assert not messages.log_lines(capsys.readouterr().out)
-    _train(tmp_path / 'run', own_data_dir, 1, eval_every=0)
 
 
 def test_what_is_evaluated(tmp_path, data_dir, capsys):

@@ -10,7 +10,7 @@ import unicodedata
 import numpy as np
 
 from cifar10 import errors
-from cifar10.data import dataset, dataset_writer, image_files
+from cifar10.data import dataset, dataset_writer, decoding
 from cifar10.data.progress_lines import ProgressLines
 from cifar10.errors import UserError
 from cifar10.system import directories
@@ -39,14 +39,14 @@ def convert(images_dir, path, progress, test_fraction=None, seed=0):
 
     def decode(examples):
         labels = np.array([label for _, label in examples])
-        for decoded in image_files.decode([path for path, _ in examples]):
+        for decoded in decoding.decode([path for path, _ in examples]):
             lines.advance(len(decoded.indices) + len(decoded.failures))
             failures.extend(decoded.failures)
             names = [os.path.relpath(examples[i][0], images_dir) for i in decoded.indices]
             yield labels[decoded.indices], decoded.images, names
 
+    class_names, train, test = find_images(images_dir, test_fraction, seed)
     with dataset_writer.new_dataset(path, progress) as directory:
-        class_names, train, test = find_images(images_dir, test_fraction, seed)
         lines = ProgressLines(progress, 'Converting', len(train) + len(test))
         for split_name, examples in [('train', train), ('test', test)]:
             dataset_writer.write_split(
@@ -111,7 +111,7 @@ def find_images(images_dir, test_fraction, seed):
             'There is no test image: '
             f'add images to {test_dir or images_dir + ", at least two per class"}'
         )
-    image_files.warn_of_hidden(hidden)
+    decoding.warn_of_hidden(hidden)
     rng.shuffle(train)
     rng.shuffle(test)
     return class_names, train, test
@@ -177,5 +177,5 @@ def _list_folders(directory):
 
 
 def _list_files(folders, hidden):
-    """Return the paths of the files in the folders of a class; see image_files.find."""
-    return [path for folder in folders for path in image_files.find(folder, hidden)]
+    """Return the paths of the files in the folders of a class; see decoding.find."""
+    return [path for folder in folders for path in decoding.find(folder, hidden)]

@@ -171,7 +171,7 @@ class TaskProcess:
         self.name, self.has_trained = name, False
         environment = dict(os.environ, PYTHONUNBUFFERED='1')
         environment.pop('TF_CONFIG', None)  # it may name another cluster
-        # A proxy does not reach the tasks. gRPC reads the first name, TensorFlow 1.15 the second one.
+        # A proxy does not reach the tasks. gRPC reads the first name, in TensorFlow 1.15 the other.
         environment['no_grpc_proxy'] = 'localhost'
         others = environment.get('no_proxy', environment.get('NO_PROXY', ''))
         environment['no_proxy'] = f'{others},localhost'.lstrip(',')

@@ -113,8 +113,6 @@ def _parse(content):
         content['batches_per_step'] = content['num_towers']
     if content.get('class_names'):
         content['class_names'] = dataset.check_class_names(content['class_names'])
-    if hparams['optimizer'] == 'muon' and not hparams['matrix_weight_rms']:
-        hparams['recipe'] += ' of an early version'  # It can be evaluated, but not resumed.
     return RunRecord(
         HParams(**hparams), **{name: content[name] for name in _FIELDS if name in content}
     )
@@ -179,6 +177,11 @@ def check_resumable(directory, record):
 
 def _check_same(directory, recorded, new, is_epoch_based):
     """Raise UserError if a resumed run has another recipe, optimizer, network or data."""
+    if recorded['optimizer'] == 'muon' and not recorded['matrix_weight_rms']:
+        raise UserError(
+            f'The run in {directory} was trained with a weight decay of Muon, which is no longer there: '
+            'evaluate it, or give another directory, or set --fresh to move the run aside'
+        )
     names = list(_SAME)
     if not is_epoch_based:
         names.remove('num_examples')

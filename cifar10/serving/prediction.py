@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf
 
 from cifar10 import cpu_kernels, distortions, errors
 from cifar10.config import DEPTH, HEIGHT, WIDTH
-from cifar10.data import image_files
+from cifar10.data import decoding
 from cifar10.errors import UserError
 from cifar10.system import machine
 
@@ -33,19 +33,19 @@ def find_files(names, recursive):
 
     Args:
       names: files and directories; STDIN is kept.
-      recursive: True to include subdirectories; see image_files.find.
+      recursive: True to include subdirectories; see decoding.find.
 
     Raises:
       UserError: a directory has no files.
     """
     paths, hidden = [], []
     for name in names:
-        found = image_files.find(name, hidden, recursive) if os.path.isdir(name) else [name]
+        found = decoding.find(name, hidden, recursive) if os.path.isdir(name) else [name]
         if not found:
             hint = '' if recursive else ' (--recursive includes its subdirectories)'
             raise UserError(f'{name} has no files{hint}: give another directory')
         paths += found
-    image_files.warn_of_hidden(hidden)
+    decoding.warn_of_hidden(hidden)
     return paths
 
 
@@ -66,7 +66,7 @@ def predict(paths, predictor, class_names, top_k, failures):
     def open_file(path):
         return io.BytesIO(content) if path == STDIN else open(path, 'rb')
 
-    for decoded in image_files.decode(paths, open_file):
+    for decoded in decoding.decode(paths, open_file):
         probabilities = predictor(decoded.images) if decoded.indices else []
         predictions = []
         for index, row in zip(decoded.indices, probabilities):

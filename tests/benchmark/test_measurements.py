@@ -13,15 +13,15 @@ from cifar10.training import create_job
 FORMULATIONS = pytest.mark.parametrize('formulation', ['ours', 'reference'])
 
 
-def _job(data_dir=''):
-    return create_job(
-        dataset.read(data_dir), dataclasses.replace(CLASSIC, batch_size=8), ['/cpu:0', '/cpu:1']
-    )
+def _job(data=dataset.WITHOUT_FILES):
+    return create_job(data, dataclasses.replace(CLASSIC, batch_size=8), ['/cpu:0', '/cpu:1'])
 
 
 @FORMULATIONS
 def test_input_metrics(data_dir, formulation):
-    metrics = measurements.input_metrics(formulation, _job(data_dir), StepCounts(1, 2))
+    metrics = measurements.input_metrics(
+        formulation, _job(dataset.read(data_dir)), StepCounts(1, 2)
+    )
     assert len(metrics) == 3 and all(value > 0 for value in metrics.values())
 
 

@@ -116,6 +116,7 @@ def test_class_names_of_another_encoding(tmp_path):
     top = os.fsencode(str(tmp_path))
     for name in ('\u732b'.encode('gbk'), b'dog'):
         os.mkdir(os.path.join(top, name))
+    _touch(tmp_path, 'dog/1.jpg')
     with messages.raises('^The folders of .* cannot be classes .*encoding=gbk -e FILE.zip OUT`$'):
         conversion.find_images(str(tmp_path), None, 0)
 

@@ -53,7 +53,7 @@ def test_a_url_without_the_name_of_an_archive(small, python_archive, tmp_path):
 def test_no_host(tmp_path, small):
     url = 'http://127.0.0.1:1/x'
     failed = rf'^Cannot download CIFAR-10 from {url} \(.* refused\)'
-    remedy = f'put .*{BINARY} into {tmp_path}/a/b; or use the synthetic data set$'
+    remedy = f'put .*{BINARY} into {tmp_path}/a/b; or give --dataset=synthetic$'
     with messages.raises(f'{failed}: check the network, or leave out --data_url; {remedy}'):
         cifar10.maybe_download_and_extract(str(tmp_path / 'a' / 'b'), url)
     with messages.raises(f'{failed} or 1 other hosts: check the network; {remedy}'):

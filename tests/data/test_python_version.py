@@ -95,7 +95,7 @@ def _set(key, value):
     'change, reason',
     [
         (_set(b'data', np.zeros([40, 3072])), 'data is not a uint8 array'),
-        (_set(b'labels', [10] + [0] * 39), 'labels has labels that are not 0 to 9'),
+        (_set(b'labels', [0] * 39), 'labels is not a list of 40 labels'),
     ],
 )
 def test_a_batch_with_other_content(directory, rewrite, tmp_path, change, reason):

@@ -113,7 +113,11 @@ class _Worker:
             self._ops = mode.worker_ops(worker, opt, gradients)
             self._variables = {v.op.name: v for v in tf.global_variables()}
             self._saver = tf.train.Saver(save_relative_paths=True)
-            run = SimpleNamespace(restored_path=lambda unused_saver: checkpoint_path, saved_step=0)
+            run = SimpleNamespace(
+                restored_path=lambda unused_saver: checkpoint_path,
+                saved_step=0,
+                directory=str(checkpoint_path and os.path.dirname(checkpoint_path)),
+            )
             creator = worker_session.SessionCreator(
                 worker, self._saver, run if worker.task.is_chief else None
             )

@@ -19,23 +19,25 @@ def _own_flags(task):
 
 
 def test_every_task_is_started_once(trainer, capsys, monkeypatch):
-    """It has its own flags, the addresses, the given flags, and no TF_CONFIG."""
+    """It has the given flags, the addresses, its own flags, no TF_CONFIG and no proxy."""
     monkeypatch.setenv('TF_CONFIG', '{}')
-    monkeypatch.setenv('KEPT', 'yes')
-    one = trainer("print(os.environ['KEPT'], os.environ.get('TF_CONFIG'))")
+    monkeypatch.setenv('no_proxy', 'a.org')
+    monkeypatch.setenv('no_grpc_proxy', '')
+    names = 'TF_CONFIG', 'no_proxy', 'no_grpc_proxy'
+    one = trainer(f'print(*[os.environ.get(name) for name in {names}])')
     assert launch(one, 2, 3, flags=['--max_steps=5', 'x y']) == 0
     assert one.tasks() == ['ps 0', 'ps 1', 'worker 0', 'worker 1', 'worker 2']
     addresses = set()
     for task in one.tasks():
         (words,) = one.words(task)
-        assert words[2:] == [*_own_flags(task), '--max_steps=5', 'x y']
-        addresses.add(tuple(words[:2]))
+        assert words[:2] + words[4:] == ['--max_steps=5', 'x y', *_own_flags(task)]
+        addresses.add(tuple(words[2:4]))
     ((ps_hosts, worker_hosts),) = addresses
     hosts = re.findall(r'localhost:(\d+)', ps_hosts + worker_hosts)
     assert (ps_hosts.count(':'), worker_hosts.count(':'), len(set(hosts))) == (2, 3, 5)
     assert all(10000 < int(port) < 2**15 for port in hosts)  # below the ephemeral ports
     assert sorted(capsys.readouterr().out.splitlines()) == [
-        f'[{task}] yes None' for task in one.tasks()
+        f'[{task}] None a.org,localhost localhost' for task in one.tasks()
     ]
 
 
@@ -140,8 +142,8 @@ def test_a_restart_resumes(trainer):
     )
     assert launch(one, 0, 1, flags=given) == 0
     first, second, third, fourth = one.words('worker 0')
-    assert first[3:] == second[3:] == given
-    assert third[3:] == fourth[3:] == ['--freshness=2', '--max_steps=3', '--nofresh']
+    assert first[:-3] == second[:-3] == given
+    assert third[:-3] == fourth[:-3] == ['--freshness=2', '--max_steps=3', '--nofresh']
 
 
 def test_a_port_that_is_taken(monkeypatch):

@@ -6,7 +6,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from cifar10.data import image_files
+from cifar10.data import decoding
 from tests.helpers import messages
 from tests.helpers.pictures import encoded, noise, smooth
 
@@ -17,8 +17,8 @@ def decode(directory, contents):
     for name, content in contents.items():
         (directory / name).write_bytes(content)
         paths.append(str(directory / name))
-    images, indices, failures = zip(*image_files.decode(paths))
-    return image_files.DecodedImages(np.concatenate(images), sum(indices, []), sum(failures, []))
+    images, indices, failures = zip(*decoding.decode(paths))
+    return decoding.DecodedImages(np.concatenate(images), sum(indices, []), sum(failures, []))
 
 
 def _exif(orientation):

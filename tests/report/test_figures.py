@@ -6,7 +6,6 @@ import numpy as np
 from PIL import Image
 import pytest
 
-from cifar10.errors import UserError
 from cifar10.evaluation import Result
 from cifar10.report import figures
 from tests.helpers import scored
@@ -90,9 +89,3 @@ def test_odd_names():
         with Image.open(io.BytesIO(figures.image_bytes(figure, 'png'))) as image:
             pixels = np.asarray(image.convert('L'))
         assert pixels.min() < 60 and (pixels[[0, -1]] == 255).all()
-
-
-def test_show_without_matplotlib(monkeypatch):
-    monkeypatch.setattr(figures, 'is_available', lambda: False)
-    with pytest.raises(UserError, match='pip install matplotlib'):
-        figures.show(_result(scored.metrics(20, 3)))

@@ -84,10 +84,10 @@ def test_a_recipe_of_an_earlier_version(tmp_path, data_dir):
     path = tmp_path / 'run.json'
     best = dict(recipe='best', optimizer='muon', matrix_weight_decay=1.5, matrix_weight_rms=0.0)
     path.write_text(json.dumps(dict(json.loads(path.read_text()), **best)))
-    with messages.raises('was trained with recipe best of an early version, not classic: '):
+    with messages.raises('a weight decay of Muon.*: evaluate it, or give another directory, or'):
         train(tmp_path, data_dir, 2)
     assert_saved(tmp_path, 1)
-    assert network.of_run(str(tmp_path)).hparams.optimizer == 'muon'
+    assert network.of_run(str(tmp_path)).hparams.recipe == 'best'
 
 
 def test_other_hyperparameters_are_named(tmp_path, data_dir, capsys):

@@ -2,7 +2,6 @@
 
 import pytest
 
-from cifar10.cli import data_flags
 from cifar10.data import dataset, synthetic
 from tests.helpers import programs
 
@@ -23,8 +22,8 @@ def test_commands(tmp_path):
 
 
 def test_info_takes_the_directory_of_the_data_set(tmp_path, monkeypatch):
-    monkeypatch.setitem(data_flags._DEFAULT_DATA_DIRS, 'synthetic', str(tmp_path / 'drawn'))
+    monkeypatch.setitem(dataset.DATA_DIRS, 'synthetic', str(tmp_path / 'drawn'))
     status, _, stderr = programs.call('cifar10_dataset', 'info', '--dataset=synthetic')
     assert status == 1 and stderr.startswith(
-        f'cifar10_dataset.py: error: {tmp_path}/drawn does not exist: '
+        f'cifar10_dataset.py: error: There is no such data set in {tmp_path}/drawn: '
     )

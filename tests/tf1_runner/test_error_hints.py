@@ -33,7 +33,7 @@ def _explain(text, directory):
 
 
 ABSL = 'from absl import flags\n'
-VERIFY = 'from cifar10.data import verification\n'
+VERIFY = 'from cifar10.data import dataset\n'
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ VERIFY = 'from cifar10.data import verification\n'
         ('import cifar10.my_network', 2, "the program needs its author's copy beside it"),
         ('import cifar10\ncifar10.my_network', 3, "; the tutorial's module has no such name: the"),
         (ABSL + 'flags.FLAGS(["x", "--nix"])', 3, '; --help may list'),
-        (VERIFY + 'verification.check_file("nix.bin")', 3, 'nix.bin is missing'),
+        (VERIFY + 'dataset.is_present("/dev/null")', 3, 'is not a directory'),
         ('import sklearn_.svm', 2, 'put this module beside the program, or install its package'),
         ('raise ImportError("No module named \'sklearn.svm\'")', 2, 'pip install scikit-learn'),
         ('raise ImportError("No module named \'prettytensor\'")', 2, 'use tf.layers instead'),

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 import pytest
 
-from cifar10.data import image_files
+from cifar10.data import decoding
 from tests.helpers import messages, pictures
 from tests.helpers.image_files import (
     DAMAGED,
@@ -203,17 +203,17 @@ def test_an_image_with_too_many_pixels_is_named(tmp_path, monkeypatch, recwarn):
 
 def test_the_order_of_many_files(tmp_path, monkeypatch):
     """They are decoded in chunks, in parallel."""
-    monkeypatch.setattr(image_files, '_CHUNK_FILES', 7)
+    monkeypatch.setattr(decoding, '_CHUNK_FILES', 7)
     contents = {
         f'{i:02}': encoded(Image.new('RGB', (32, 32 + i % 3), (i, 0, 0)), 'PNG') for i in range(60)
     }
     found = decode(tmp_path, contents)
     assert found.indices == list(range(60))
     assert found.images[:, 0, 0, 0].tolist() == list(range(60))
-    assert max(len(part.indices) for part in image_files.decode([str(tmp_path / '00')] * 20)) == 7
+    assert max(len(part.indices) for part in decoding.decode([str(tmp_path / '00')] * 20)) == 7
 
 
 def test_without_pillow(monkeypatch):
     monkeypatch.setitem(sys.modules, 'PIL', None)
     with messages.raises('needs Pillow: pip install Pillow$'):
-        next(image_files.decode(['x']))
+        next(decoding.decode(['x']))
