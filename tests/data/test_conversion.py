@@ -114,7 +114,7 @@ def test_class_names_that_look_equal(tmp_path):
 def test_class_names_of_another_encoding(tmp_path):
     """As a ZIP file of Windows has them; the remedy unpacks it."""
     top = os.fsencode(str(tmp_path))
-    for name in ('\u732b'.encode('gbk'), b'dog'):
+    for name in ('\u72d7'.encode('gbk'), b'dog'):
         os.mkdir(os.path.join(top, name))
     _touch(tmp_path, 'dog/1.jpg')
     with messages.raises('^The folders of .* cannot be classes .*encoding=gbk -e FILE.zip OUT`$'):

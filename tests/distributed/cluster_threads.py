@@ -113,8 +113,10 @@ class _Worker:
             self._ops = mode.worker_ops(worker, opt, gradients)
             self._variables = {v.op.name: v for v in tf.global_variables()}
             self._saver = tf.train.Saver(save_relative_paths=True)
+            # Of a run that has only the checkpoint of step 0, an asynchronous chief restores none.
+            restored_path = None if worker.strategy.mode == 'async' else checkpoint_path
             run = SimpleNamespace(
-                restored_path=lambda unused_saver: checkpoint_path,
+                restored_path=lambda unused_saver: restored_path,
                 saved_step=0,
                 directory=str(checkpoint_path and os.path.dirname(checkpoint_path)),
             )
@@ -170,9 +172,9 @@ def _main(turns, num_ps, strategy, jobs, path):
     for turn in turns:
         before = workers[0].values()
         if turn == 'save':
-            workers[0].save(path + '.ckpt-1')
+            workers[0].save(os.path.join(os.path.dirname(path), 'model.ckpt-1'))
         elif turn == 'restart':
-            workers[0] = _Worker(made[0], path + '.ckpt-1')
+            workers[0] = _Worker(made[0], os.path.join(os.path.dirname(path), 'model.ckpt-1'))
         else:
             list(pool.map(lambda index: workers[index].step(), turn))
         while strategy['mode'] == 'sync' and _lacks_averages(before, workers[0].values()):
