@@ -96,16 +96,6 @@ def test_the_steps_after_a_damaged_one_are_saved_again(tmp_path, clock):
     assert _found(tmp_path, clock, 1, 30) == [(10, 0), (12, 10), (15, 20)]
 
 
-def test_a_run_that_is_moved_aside_and_begun_again(tmp_path, clock):
-    run = tmp_path / 'run'
-    run.mkdir()
-    _record(run, 30)
-    _saves(run, clock, {0: 10, 9: 5, 13: 30})
-    clock.due[5] = lambda: (run.rename(tmp_path / 'aside'), run.mkdir(), _record(run, 30))
-    clock.sleep(0)
-    assert _found(run, clock, 1) == [(10, 0), (5, 10), (30, 14)]
-
-
 def test_the_initial_weights_are_not_evaluated(tmp_path, clock, capsys):
     """The first trained checkpoint does not wait for the interval."""
     _record(tmp_path, 30)

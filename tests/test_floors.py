@@ -121,29 +121,3 @@ def test_lower_layers_print_nothing():
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and node.id == 'print'
     ] == []
-
-
-def test_no_parameter_is_called_as_a_module():
-    """Exceptions: a value of the class in the module, the arguments of tf.layers, and TensorFlow's
-    own names, `config` and `hooks`."""
-    classes = {
-        (name.split('/')[-1], node.name.lower())
-        for name, tree in _modules()
-        for node in tree.body
-        if isinstance(node, ast.ClassDef)
-    }
-    assert not any('config' in _imported(tree) for _, tree in _modules())
-    modules = {
-        part
-        for name, _ in _modules()
-        for part in name.split('/')
-        if (part, part.replace('_', '')) not in classes
-    } - {'config', 'hooks'}
-    assert [
-        (name, node.name, argument.arg)
-        for name, tree in _modules()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        for argument in node.args.args + node.args.kwonlyargs
-        if argument.arg in modules and name != 'tf1_runner/batch_normalization'
-    ] == []

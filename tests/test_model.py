@@ -160,12 +160,7 @@ def test_who_gets_the_normalization_of_the_tutorial(
 
 
 PER_IMAGE = ['conv1/conv1', 'pool1', 'norm1', 'conv2/conv2', 'norm2']
-LAYERS = PER_IMAGE + [
-    'pool2',
-    'local3/local3',
-    'local4/local4',
-    'softmax_linear/softmax_linear',
-]
+LAYERS = PER_IMAGE + ['pool2', 'local3/local3', 'local4/local4', 'softmax_linear/softmax_linear']
 
 
 @pytest.mark.parametrize('num_images', [None, 7])
@@ -245,10 +240,7 @@ def test_sub_batches_of_an_unknown_number_of_images(graph, num_images, sizes):
     'add, addition',
     [
         (lambda x: tf.add_to_collection('losses', tf.nn.l2_loss(x)), "collection 'losses'"),
-        (
-            lambda x: tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, x.op),
-            "collection 'update_ops'",
-        ),
+        (lambda x: tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, x.op), "collection 'update_ops'"),
         (
             lambda x: tf.get_variable('mean', [3], trainable=False),
             'variables that are not trainable',

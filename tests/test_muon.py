@@ -11,11 +11,7 @@ from cifar10.config import CLASSIC
 from tests.machine import numpy_network
 
 HPARAMS = dataclasses.replace(
-    CLASSIC,
-    optimizer='muon',
-    initial_learning_rate=0.1,
-    momentum=0.8,
-    matrix_learning_rate=0.01,
+    CLASSIC, optimizer='muon', initial_learning_rate=0.1, momentum=0.8, matrix_learning_rate=0.01
 )
 
 

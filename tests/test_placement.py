@@ -93,11 +93,7 @@ def _update_on_one_device(recipe):
 
 
 @pytest.mark.parametrize(
-    'num_towers, strategy, recipe',
-    [
-        (4, 'cpu', 'classic'),
-        (2, 'first_device', 'fast'),
-    ],
+    'num_towers, strategy, recipe', [(4, 'cpu', 'classic'), (2, 'first_device', 'fast')]
 )
 def test_every_placement_makes_the_update_of_one_device(num_towers, strategy, recipe):
     devices = [f'/cpu:{i}' for i in range(num_towers)]

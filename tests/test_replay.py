@@ -62,10 +62,7 @@ def _logged_steps(capsys):
     return [int(step) for step in messages.log_steps(capsys.readouterr().out)]
 
 
-CASES = [
-    (CLASSIC, 1, {}),
-    (FAST, 2, {'variable_strategy': 'first_device'}),
-]
+CASES = [(CLASSIC, 1, {}), (FAST, 2, {'variable_strategy': 'first_device'})]
 
 
 @pytest.mark.parametrize('hparams, num_devices, placement', CASES)

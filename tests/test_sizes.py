@@ -14,7 +14,7 @@ NUM_SUB_BATCHES = {
     for cores in range(1, 65)
 }
 SIZES = {(CLASSIC.batch_size + i) // n for n in NUM_SUB_BATCHES for i in (0, n - 1)}
-TYPES = [name for name in ('float32', 'bfloat16') if comparisons.can_compute(name, '/cpu:0')]
+TYPES = [name for name in ('float32', 'bfloat16') if comparisons.can_compute(name)]
 
 
 @pytest.mark.parametrize('num_images', sorted(SIZES))

@@ -25,11 +25,7 @@ def _fail(how):
 
 
 @pytest.mark.parametrize(
-    'how, line',
-    [
-        ('mistake', 'no such file$'),
-        ('error', 'The measurement failed: no memory$'),
-    ],
+    'how, line', [('mistake', 'no such file$'), ('error', 'The measurement failed: no memory$')]
 )
 def test_a_measurement_that_fails(how, line):
     with pytest.raises(UserError, match='^' + line):

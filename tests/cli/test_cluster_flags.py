@@ -58,13 +58,6 @@ def test_flags_override_tf_config(monkeypatch, words, expected):
     assert _given(*words) == expected
 
 
-def test_modes_and_servers():
-    with messages.raises('^--mode=sync needs parameter servers: give --ps_hosts$'):
-        _strategy(WITHOUT_SERVERS, *TASK, '--mode=sync')
-    with messages.raises('^--mode=allreduce has no .*: leave out --mode, or give an empty --ps_'):
-        _strategy(CLUSTER, *TASK, '--mode=allreduce')
-
-
 def _strategy(cluster, *words):
     return _parsed(words, cluster_flags.strategy_from_flags, cluster)
 
@@ -87,11 +80,7 @@ WITHOUT_SERVERS = CLUSTER._replace(ps_hosts=())
             ['--mode=average', '--average_period=7'],
             Strategy('average', 2, average_period=7),
         ),
-        (
-            CLUSTER,
-            ['--replicas_to_aggregate=1'],
-            Strategy('sync', 2, replicas_to_aggregate=1),
-        ),
+        (CLUSTER, ['--replicas_to_aggregate=1'], Strategy('sync', 2, replicas_to_aggregate=1)),
         (WITHOUT_SERVERS, ['--mode=allreduce', '--deterministic'], Strategy('allreduce', 2)),
     ],
 )

@@ -13,11 +13,7 @@ from cifar10.training import create_job
 from tests.helpers import fields, messages, programs
 
 SETTINGS = {field.name: field for field in dataclasses.fields(RunSettings) if field.metadata}
-WITHOUT_FLAGS = {
-    'matrix_weight_rms',
-    'warmup_epochs',
-    'moving_average_fraction',
-}
+WITHOUT_FLAGS = {'matrix_weight_rms', 'warmup_epochs', 'moving_average_fraction'}
 
 
 @pytest.fixture(autouse=True)

@@ -75,11 +75,7 @@ def test_parts_of_the_plan(data_dir, capsys):
 @pytest.mark.parametrize(
     'hparams, num_towers, rate',
     [
-        (
-            FAST,
-            1,
-            'rises to 0.05 in 2 epochs, then falls to 0 at epoch 25 (step 9766) ',
-        ),
+        (FAST, 1, 'rises to 0.05 in 2 epochs, then falls to 0 at epoch 25 (step 9766) '),
         (
             dataclasses.replace(CLASSIC, lr_scaling='linear'),
             4,

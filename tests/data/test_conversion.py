@@ -43,8 +43,7 @@ def test_classes_are_the_folders_in_sorted_order(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    'count, fraction, num_test',
-    [(1, 0.5, 0), (2, 0.1, 1), (2, 0.9, 1), (10, 0.36, 4)],
+    'count, fraction, num_test', [(1, 0.5, 0), (2, 0.1, 1), (2, 0.9, 1), (10, 0.36, 4)]
 )
 def test_the_test_fraction_of_a_class(tmp_path, count, fraction, num_test):
     """The class folders may be in a folder `train`."""
@@ -150,21 +149,6 @@ def test_invalid_folders(tmp_path, paths, complaint):
     top = _touch(tmp_path / 'top', *paths) if paths else str(tmp_path / 'nothing')
     with messages.raises(complaint.format(top=top)):
         conversion.find_images(top, None, 0)
-
-
-def test_a_folder_that_cannot_be_read(tmp_path, monkeypatch):
-    """The error is injected, because root can read everything."""
-    top = _touch(tmp_path, 'a/1', 'b/1', 'b/below/2')
-    scandir = os.scandir
-
-    def refuse(path):
-        if str(path).endswith('below'):
-            raise PermissionError(13, 'Permission denied', path)
-        return scandir(path)
-
-    monkeypatch.setattr(os, 'scandir', refuse)  # os.walk uses it
-    with pytest.raises(PermissionError, match='b/below'):
-        conversion.find_images(top, 0.5, 0)
 
 
 def test_every_image_is_there_once_with_its_label(tmp_path, capsys):

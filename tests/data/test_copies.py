@@ -43,10 +43,7 @@ def _snapshot(directory):
 PYTHON_PLACES = [
     ('cwd/data', PYTHON_DIRECTORY),  # torchvision
     ('home[1]/.keras/datasets', PYTHON_DIRECTORY),  # Keras 2
-    (
-        'home[1]/.keras/datasets',
-        f'{PYTHON_DIRECTORY}-target/{PYTHON_DIRECTORY}',
-    ),  # Keras 3
+    ('home[1]/.keras/datasets', f'{PYTHON_DIRECTORY}-target/{PYTHON_DIRECTORY}'),  # Keras 3
 ]
 ARCHIVE_PLACES = [
     ('cwd/data', PYTHON),
@@ -108,16 +105,6 @@ def test_a_damaged_copy_is_not_used_and_named(home, small, versions, tmp_path, c
     assert listing.names(tmp_path / 'new') == []
     error = capsys.readouterr().err
     assert ': Not used: data/' in error
-
-
-def test_a_good_copy_after_a_damaged_one(home, small, versions, python_archive, tmp_path):
-    (tmp_path / 'cwd' / 'data').mkdir()
-    (tmp_path / 'cwd' / 'data' / PYTHON).write_bytes(b'text')
-    keras = home / '.keras' / 'datasets'
-    keras.mkdir(parents=True)
-    (keras / PYTHON).write_bytes(python_archive)
-    preparation.prepare(small, str(tmp_path / 'data'), print)
-    _assert_same(tmp_path / 'data', versions)
 
 
 def test_a_url_is_the_only_source(home, small, python_archive, tmp_path):
@@ -191,30 +178,6 @@ def test_a_data_set_of_the_user_is_no_copy(home, small, tmp_path, capsys):
     assert copies.find_of_programs(small) == []
     data = str(tmp_path / 'cwd' / 'data')
     assert copies.identify(data) == (None, data)
-
-
-def test_the_command_and_the_trainer_use_the_same_data_set(tmp_path):
-    """An archive beside a data set is not used."""
-    data_sets.write_cifar100(tmp_path / 'cifar-100-binary')
-    (tmp_path / PYTHON).write_bytes(b'text')
-    arg = f'--data_dir={tmp_path}'
-    for args in (
-        ['info', arg],
-        ['holdout', str(tmp_path), str(tmp_path / 'out'), '--num_examples=9'],
-    ):
-        status, stdout, stderr = programs.call('cifar10_dataset', *args)
-        assert (status, stderr) == (0, '') and ' of 100 classes ' in stdout
-
-
-def test_a_copy_without_its_first_training_file(small, versions, tmp_path, capsys):
-    """It is named. A copy is tried once, also if two programs give it the same name."""
-    shutil.copytree(str(versions / PYTHON_DIRECTORY), str(tmp_path / PYTHON_DIRECTORY))
-    missing = tmp_path / PYTHON_DIRECTORY / 'data_batch_1'
-    missing.unlink()
-    assert not preparation.use_copy(str(tmp_path), small, print)
-    assert f'Not used: {missing.parent} is damaged (' in capsys.readouterr().err
-    (tmp_path / 'cifar-100-python.tar.gz').write_bytes(b'')
-    assert len(copies.find(catalog.CIFAR100, str(tmp_path))) == 1
 
 
 def test_the_published_md5s():

@@ -103,9 +103,7 @@ def test_dataset_json(tmp_path):
 )
 def test_a_damaged_dataset_json(tmp_path, changes, fault):
     _describe(tmp_path, **changes)
-    with messages.raises(
-        rf'dataset.json is damaged \(.*{fault}.*\): restore it, or make the ',
-    ):
+    with messages.raises(rf'dataset.json is damaged \(.*{fault}.*\): restore it, or make the '):
         dataset.read(str(tmp_path))
 
 

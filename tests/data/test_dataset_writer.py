@@ -1,6 +1,5 @@
 """Atomic writing of data sets, locks, and hold-out."""
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -10,7 +9,6 @@ import pytest
 
 import cifar10
 from cifar10.data import dataset, dataset_writer, synthetic, verification
-from cifar10.system import directories
 from tests.helpers import data_sets, listing, messages, oracle, programs, queues
 
 
@@ -85,22 +83,6 @@ def test_a_second_process_finds_the_data_set(tmp_path):
     assert _num_examples(tmp_path) == (300, 50)
 
 
-@pytest.mark.parametrize('data_dir', ['a', 'a/cifar-10-batches-bin/'])
-def test_a_data_set_is_written_below_the_parent(tmp_path, monkeypatch, data_dir):
-    monkeypatch.chdir(tmp_path)
-    synthetic.maybe_write(data_dir, records_per_file=10)
-    assert listing.names('.') == ['a'] and listing.names('a') == [dataset.CIFAR10_DIRECTORY]
-    for path in ('a', data_dir):
-        assert _num_examples(path) == (50, 10)
-
-
-def test_the_lock_file_of_a_killed_process_is_no_content(tmp_path):
-    (tmp_path / directories.LOCK_FILE).write_text('')
-    assert directories.is_empty(str(tmp_path))
-    synthetic.maybe_write(str(tmp_path), records_per_file=10)
-    assert listing.names(tmp_path) == [dataset.CIFAR10_DIRECTORY]
-
-
 def _bytes(split):
     return [row.tobytes() for path in split.paths for row in np.fromfile(path, 'V3073')]
 
@@ -116,14 +98,6 @@ def test_training_images_are_divided_by_class(tmp_path, data_dir):
     assert sorted(train + test) == sorted(before)
     assert train == [row for row in before if row in set(train)]  # in the same order
     assert [file.num_examples for file in found.train.files] == [50] * 5
-
-
-def test_the_seed_chooses(tmp_path, data_dir):
-    chosen = []
-    for name, seed in [('a', 1), ('b', 1), ('c', 2)]:
-        dataset_writer.hold_out(dataset.read(data_dir), str(tmp_path / name), 20, seed)
-        chosen.append(_bytes(dataset.read(str(tmp_path / name)).test))
-    assert chosen[0] == chosen[1] and set(chosen[0]) != set(chosen[2])
 
 
 def _make(directory, counts):
@@ -165,18 +139,3 @@ def test_classes_without_names(tmp_path, own_data_dir):
     os.remove(os.path.join(own_data_dir, dataset.CIFAR10_DIRECTORY, dataset.CLASS_NAMES_FILE))
     dataset_writer.hold_out(dataset.read(own_data_dir), str(tmp_path / 'out'), 10, 0)
     assert dataset.read(str(tmp_path / 'out')).class_names == list('0123456789')
-
-
-def test_another_process_has_written_the_new_directory(tmp_path):
-    path, held = tmp_path / 'out', contextlib.ExitStack()
-
-    def write_and_release(line):
-        path.mkdir()
-        (path / 'dataset.json').write_text('')
-        held.close()
-
-    held.enter_context(directories.lock(str(tmp_path)))
-    complaint = f'^{path} exists: give the name of a new directory$'
-    with messages.raises(complaint), dataset_writer.new_dataset(str(path), write_and_release):
-        pass
-    assert listing.names(path) == ['dataset.json']

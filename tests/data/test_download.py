@@ -95,26 +95,6 @@ def test_a_slow_host_is_left(start, rates, tmp_path):
     assert len(slow.ranges) == 2
 
 
-def test_the_last_of_slow_hosts_is_not_left(start, rates, tmp_path):
-    hosts = [start('none') for _ in range(3)]
-    rates.update({host.url: rate for host, rate in zip(hosts, [500, 900, 700])})
-    _download(tmp_path, *hosts)
-    assert [len(host.ranges) for host in hosts] == [1, 1, 1]
-
-
-def test_a_host_without_a_byte(start, tmp_path, monkeypatch):
-    """No file stays."""
-    monkeypatch.setattr(download, '_TIMEOUT_SECS', 0.3)
-
-    def stall(handler):
-        handler.connection.recv(1)  # until the client closes
-
-    wrong = start('none', content=bytes(1000))
-    with _fails('or 1 other hosts$'):
-        _download(tmp_path, start(stall), wrong)
-    assert wrong.ranges == [None] and os.listdir(str(tmp_path)) == []
-
-
 def test_the_official_hosts_come_last(start, tmp_path):
     """The last URL of each archive is asked after those of all archives."""
     bad, last, good = start(404), start('none'), start('none', content=b'other', name='other')
@@ -143,23 +123,6 @@ def test_no_host(start, tmp_path):
         with _fails(rf'^{re.escape(url)} \(.+\)$'):
             _download(tmp_path, SimpleNamespace(url=url))
     assert os.listdir(str(tmp_path)) == []
-
-
-def test_the_other_archive(start, tmp_path):
-    """The part of the first one does not stay."""
-    other = bytes(300000)
-    bad, good = start('cut short', 404), start('none', content=other, name='other')
-    archives = [_archive(bad.url), _archive(good.url, content=other, name='other')]
-    path = download.download_archive(archives, str(tmp_path), lambda line: None)
-    assert path == str(tmp_path / 'other') and good.ranges == [None]
-    assert pathlib.Path(path).read_bytes() == other and os.listdir(str(tmp_path)) == ['other']
-
-
-def test_the_md5_decides_which_archive_it_is(start, tmp_path):
-    server = start('none')
-    archives = [_archive(), _archive(server.url, content=b'other', name='other')]
-    path = download.download_archive(archives, str(tmp_path), lambda line: None)
-    assert path == str(tmp_path / NAME) and pathlib.Path(path).read_bytes() == CONTENT
 
 
 def test_a_disk_that_is_full(start, tmp_path):

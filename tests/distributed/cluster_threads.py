@@ -28,11 +28,7 @@ from cifar10.system import machine
 from tests.helpers import forks
 
 DEADLINE_SECS = 60
-SHAPES = {
-    'conv/weights': (6, 4),
-    'softmax_linear/weights': (4, 5),
-    'softmax_linear/biases': (5,),
-}
+SHAPES = {'conv/weights': (6, 4), 'softmax_linear/weights': (4, 5), 'softmax_linear/biases': (5,)}
 SCALES, SHIFTS = (0.5, -0.25, 2.0), (1.0, 3.0, -2.0)
 HPARAMS = {
     'classic': dataclasses.replace(CLASSIC, moving_average_decay=0.3),

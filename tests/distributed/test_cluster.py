@@ -26,11 +26,7 @@ def test_tasks():
 
 @pytest.mark.parametrize(
     'address',
-    [
-        '10.0.0.1:65535',
-        'my_worker-0.workers.default.svc.:2222',
-        '[2001:db8::8A2e:370:7334]:80',
-    ],
+    ['10.0.0.1:65535', 'my_worker-0.workers.default.svc.:2222', '[2001:db8::8A2e:370:7334]:80'],
 )
 def test_addresses(address):
     Cluster((), (address,)).check()
@@ -136,8 +132,5 @@ def test_a_step_of_the_run(strategy, examples):
         batches_per_tower=strategy.batches_per_tower,
     )
     assert job.run_length == RunLength(
-        examples,
-        50000,
-        last_step=-(-100000 // examples),
-        batches_per_step=examples // 128,
+        examples, 50000, last_step=-(-100000 // examples), batches_per_step=examples // 128
     )

@@ -38,10 +38,7 @@ def run_shell(tmp_path):
         (tmp_path / 'venv' / 'bin').mkdir(parents=True, exist_ok=True)
         (tmp_path / 'venv' / 'bin' / 'activate').write_text('')
         environment = dict(
-            os.environ,
-            PATH=f'{tmp_path}:{os.environ["PATH"]}',
-            HOME='/home/me',
-            **environment,
+            os.environ, PATH=f'{tmp_path}:{os.environ["PATH"]}', HOME='/home/me', **environment
         )
         done = subprocess.run(
             command,

@@ -3,7 +3,6 @@
 import os
 import re
 import socket
-import sys
 
 import pytest
 
@@ -55,20 +54,6 @@ os.write(1, b'x' * 200000 + b'\\n\\xff\\n\\nlast')
     lines = ['a piece of a line', 'x' * 200000, '\\xff', '', 'last']
     assert out.splitlines() == ['[worker 0] ' + line for line in lines]
     assert err == '[worker 0] err\n' and '--ps_hosts' not in ' '.join(one.words('worker 0')[0])
-
-
-def test_lines_come_at_once(trainer, tmp_path, monkeypatch):
-    """They are printed while the task runs, although it does not flush."""
-    monkeypatch.delenv('PYTHONUNBUFFERED', raising=False)
-    write = sys.stdout.write
-
-    def shown(text):
-        if 'hello' in text:
-            (tmp_path / 'shown').write_text('')
-        return write(text)
-
-    monkeypatch.setattr(sys.stdout, 'write', shown)
-    assert launch(trainer("print('hello'); wait_for('shown')"), 0, 1) == 0
 
 
 def test_another_status_ends_all(trainer, capsys):

@@ -8,8 +8,6 @@ import tempfile
 import numpy as np
 import pytest
 
-from tests.helpers.forks import ROOT
-
 _OWN_MOUNTS = ['unshare', '--mount'] + (
     [] if hasattr(os, 'getuid') and os.getuid() == 0 else ['--map-root-user']
 )
@@ -52,13 +50,6 @@ def small_disk(directory, size):
 def read_only(directory):
     """Return a prefix: `directory` is read-only, also for root."""
     return _with_mount('mount --bind "$0" "$0" && mount -o remount,ro,bind "$0"', directory)
-
-
-def without_temporary_directory():
-    """Return a prefix: the directories that the module tempfile tries are read-only."""
-    candidates = ['/tmp', '/var/tmp', '/usr/tmp', os.getcwd(), ROOT]
-    mounts = [read_only(directory) for directory in candidates if os.path.isdir(directory)]
-    return sum(mounts, []) + ['env', '-u', 'TMPDIR', '-u', 'TEMP', '-u', 'TMP']
 
 
 def _with_mount(mount, directory):

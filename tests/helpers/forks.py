@@ -33,12 +33,7 @@ class Process:
         if not _servers:
             _servers.append(_Server())
         theirs, ours = zip(os.pipe(), *[reversed(os.pipe()) for _ in range(2)])
-        request = dict(
-            command=command,
-            environment=environment or {},
-            checkout=checkout,
-            gate=gate,
-        )
+        request = dict(command=command, environment=environment or {}, checkout=checkout, gate=gate)
         self.pid, self._status = _servers[0].fork(request, theirs)
         for file in theirs:
             os.close(file)

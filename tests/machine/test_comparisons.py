@@ -13,7 +13,7 @@ from tests.machine.comparisons import OPERATIONS, Plan
 
 CONVOLUTION, ORTHOGONALIZE = tf.nn.conv2d, muon.orthogonalize
 (CONV2,) = [operation for operation in OPERATIONS if operation.name == 'conv2']
-HAS_BFLOAT16 = comparisons.can_compute('bfloat16', '/cpu:0')  # TensorFlow 1.15 has not
+HAS_BFLOAT16 = comparisons.can_compute('bfloat16')  # TensorFlow 1.15 has not
 TYPES = ['float32', 'bfloat16'] if HAS_BFLOAT16 else ['float32']
 STEPS = ['step of classic (gradient_descent), gradients', 'step of fast (muon), gradients']
 
@@ -106,13 +106,6 @@ def test_a_wrong_gradient(monkeypatch, is_wrong, num_images, devices, types):
     assert _wrong_results(num_images, devices) == expected
 
 
-def test_results_that_are_no_numbers(monkeypatch):
-    monkeypatch.setattr(
-        model, 'conv2d', lambda x, weights: np.nan * CONVOLUTION(x, weights, 1, 'SAME')
-    )
-    assert len(_wrong_results(8)) == 3 * len(TYPES)
-
-
 def test_an_operation_that_fails(monkeypatch):
     monkeypatch.setattr(model, 'conv2d', _failing)
     found = _wrong_results(8)
@@ -180,20 +173,3 @@ def test_another_network_is_not_compared(monkeypatch, name, shape):
         "cifar10/model.py is not the book's network: these comparisons are of the book's. "
         'Nothing was compared'
     )
-
-
-def test_the_verdict_names_each_wrong_result(monkeypatch):
-    monkeypatch.setattr(processes, 'call_in_new_process', lambda function, plan: function(plan))
-    monkeypatch.setattr(model, 'conv2d', _wrong_gradient(lambda x: int(x.shape[3]) == 64))
-    monkeypatch.setattr(comparisons, 'OPERATIONS', [CONV2])
-    monkeypatch.setattr(comparisons, 'compare_steps', lambda plan: [])
-    with pytest.raises(pytest.fail.Exception) as failure:
-        test_machine.test_the_cpu(Plan([['/cpu:0']], Threads(1, 2), [2], 16))
-    verdict, *wrong = str(failure.value).splitlines()
-    count = len(TYPES)
-    assert verdict.startswith(f'{count} of {3 * count} results are WRONG on this machine with ')
-    assert wrong[0] == (
-        'WRONG: conv2, gradient of weights, float32, /cpu:0, 8 images: relative error 1.0e+00 '
-        '(bound 0.0001)'
-    )
-    assert len(wrong) == count

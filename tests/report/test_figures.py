@@ -33,15 +33,6 @@ def test_confusion_matrix():
     assert axes.get_title() == 'Confusion matrix: 140 of 200 correct'
 
 
-@pytest.mark.parametrize('num_classes, numbers, labels', [(30, 900, 30), (31, 0, 31), (256, 0, 86)])
-def test_many_classes(num_classes, numbers, labels):
-    """Neither numbers nor names overlap, and the figure fits a screen."""
-    figure = figures.draw(_result(scored.metrics(300, num_classes)))['confusion_matrix']
-    axes = figure.axes[0]
-    assert (len(axes.texts), len(_labels(axes.xaxis))) == (numbers, labels)
-    assert max(figure.get_size_inches() * figure.dpi) < 1700
-
-
 def test_reliability():
     """Bars of accuracy, gaps above them, histogram below."""
     # All examples have confidence 0.9 (the last bin but one); 55 % are correct.

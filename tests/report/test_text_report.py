@@ -82,11 +82,6 @@ def test_whole():
     assert text_report.mistakes([], names, {}) == 'No mistakes'
 
 
-def test_markdown_table():
-    table = text_report.markdown_table(['', 'runs'], [['a|b', '1'], ['c', '']])
-    assert table.splitlines() == ['|  | runs |', '| --- | --- |', r'| a\|b | 1 |', '| c |  |']
-
-
 @pytest.mark.parametrize('image_files', [{}, {i: f'a,b/{i}\n.png' for i in range(50)}])
 def test_predictions(image_files):
     """Names with separators of CSV; float32 to a relative error of 1e-6."""

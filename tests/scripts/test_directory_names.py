@@ -8,16 +8,6 @@ from tests.helpers import faults, messages, programs
 pytestmark = pytest.mark.slow
 
 
-def test_a_pattern_above_the_directory(tmp_path, data_dir, monkeypatch):
-    """The given name is harmless, but the absolute path is not."""
-    (tmp_path / 'a[b]').mkdir()
-    monkeypatch.chdir(str(tmp_path / 'a[b]'))
-    job = faults.job(data_dir, 'run', '--max_steps=1')
-    status, stdout, stderr = programs.call('cifar10_train', *job)
-    assert (status, stdout) == (2, '')
-    faults.assert_one_line(stderr, 'a[b]', 'rename it')
-
-
 def test_a_name_that_works(tmp_path, data_dir, monkeypatch):
     """Train, resume and evaluate."""
     monkeypatch.chdir(str(tmp_path))

@@ -11,11 +11,7 @@ from tests.helpers import checkpoints, faults, messages, programs
 
 pytestmark = [pytest.mark.slow, faults.needs_mounts]
 
-SCRIPTS = [
-    'cifar10_train',
-    'cifar10_eval',
-    'cifar10_dataset',
-]
+SCRIPTS = ['cifar10_train', 'cifar10_eval', 'cifar10_dataset']
 
 
 def _command(script, data_dir, directory):
@@ -77,25 +73,3 @@ def test_full_during_a_run(tmp_path, data_dir):
         'cifar10_train', *faults.job(data_dir, copied, f'--max_steps={saved + 2}')
     )
     assert (status, stderr) == (0, '') and messages.resuming(copied, saved) in stdout
-
-
-def test_no_temporary_directory(tmp_path, data_dir):
-    """TensorFlow cannot be imported without it. A child of the launcher prints the line, too."""
-    prefix = faults.without_temporary_directory()
-    commands = [[script, '--version'] for script in programs.SCRIPTS]
-    for (script, _), (status, stdout, stderr) in zip(
-        commands, programs.call_in_one_process(commands, prefix)
-    ):
-        line = f'{script}.py: error: No usable temporary directory found in ['
-        faults.assert_one_line(stderr, line, ': set TMPDIR to a writable directory')
-        assert (status, stdout) == (1, ''), script
-    disk = tmp_path / 'disk'
-    disk.mkdir()
-    launch = ['cifar10_launch', '--num_ps=0', '--num_workers=1', '--']
-    launch += faults.job(data_dir, disk / 'run', '--max_steps=1')
-    prefix += faults.small_disk(disk, '100m')
-    status, _, stderr = programs.run(*launch, wrapper=prefix)
-    assert status == 1 and stderr.count('No usable temporary directory found in [') == 1
-    assert 'worker 0 ended with status 1: it is not started again\n' in stderr
-    status, _, stderr = programs.run(*launch, wrapper=prefix + ['env', f'TMPDIR={disk}'])
-    assert status == 0, stderr

@@ -108,32 +108,6 @@ def test_a_cluster(top, tmp_path, num_ps, mode):
     assert_initial_values(tmp_path / 'run', top)
 
 
-@pytest.mark.parametrize(
-    'path, complaint',
-    [
-        (
-            '{tmp}/none',
-            'The checkpoint {tmp}/none is missing: give the directory of a run, or',
-        ),
-        (
-            '{tmp}/a',
-            'There is no checkpoint in {tmp}/a: train first, or give the directory of a run',
-        ),
-    ],
-)
-def test_mistakes(top, tmp_path, path, complaint):
-    for name in ('a', 'run'):
-        (tmp_path / name).mkdir()
-    status, _, stderr = programs.call(
-        'cifar10_train',
-        f'--data_dir={top}/three',
-        f'--train_dir={tmp_path}/run',
-        f'--init_checkpoint={path.format(tmp=tmp_path)}',
-    )
-    assert status == 1
-    faults.assert_one_line(stderr, complaint.format(tmp=tmp_path))
-
-
 def _save(directory, values):
     """Save a checkpoint as a program does; return its path."""
     with tf.Graph().as_default(), tf.Session() as session:

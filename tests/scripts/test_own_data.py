@@ -41,8 +41,7 @@ def test_the_status_tells_that_files_are_left_out(tmp_path):
     status, stdout, stderr = programs.call('cifar10_dataset', 'convert', top, out)
     assert status == 1 and stdout.endswith(f'\n3 training and 2 test examples of a, b in {out}\n')
     faults.assert_one_line(
-        stderr,
-        os.path.join(top, 'a', '1.png') + ' is left out: ' + messages.NOT_AN_IMAGE,
+        stderr, os.path.join(top, 'a', '1.png') + ' is left out: ' + messages.NOT_AN_IMAGE
     )
 
 

@@ -12,12 +12,7 @@ from tests.helpers import programs
     [
         ('cifar10_train', 'gpu', [], '/gpu:0'),
         ('cifar10_multi_gpu_train', 'gpu', [], '/gpu:0'),
-        (
-            'cifar10_multi_gpu_train',
-            'gpu',
-            ['cpu'],
-            '/cpu:0',
-        ),
+        ('cifar10_multi_gpu_train', 'gpu', ['cpu'], '/cpu:0'),
         ('cifar10_multi_gpu_train', 'cpu', [], '/cpu:0'),
     ],
 )

@@ -14,7 +14,7 @@ from cifar10.data import dataset, synthetic
 from cifar10.network import Network
 from cifar10.runs import checkpoint
 from cifar10.serving import trained_model
-from tests.helpers import checkpoints, messages, oracle, pictures, programs
+from tests.helpers import checkpoints, messages, oracle, programs
 
 COUNT = 7
 
@@ -135,18 +135,6 @@ def test_the_standard_input(run, monkeypatch):
         assert (status, stdout) == (0, _predict(run, run.files[3])[1].replace(run.files[3], '-'))
         status, stdout, stderr = _predict(run, '-')  # now empty
         assert (status, stdout) == (1, '') and '- is left out: ' + messages.NOT_AN_IMAGE in stderr
-
-
-def test_an_oriented_file(run, tmp_path):
-    """The orientation in the metadata gives the probabilities of the turned image."""
-    image, exif = pictures.noise(32, 32), Image.Exif()
-    exif[0x112] = 6
-    image.save(str(tmp_path / 'photo.png'), exif=exif.tobytes())
-    turned = np.ascontiguousarray(np.rot90(np.asarray(image), -1))
-    Image.fromarray(turned).save(str(tmp_path / 'turned.png'))
-    paths = [str(tmp_path / name) for name in ('photo.png', 'turned.png')]
-    _, (photo, expected) = _read_json(_predict(run, '--json', '--top_k=10', *paths)[1])
-    np.testing.assert_allclose(photo, expected, atol=1e-6)
 
 
 def test_names_of_the_run(own_run, tmp_path):

@@ -41,9 +41,7 @@ def test_a_file_in_the_way(tmp_path):
             directories.check_no_file,
             lambda name: directories.check_exists(name, 'remedy'),
         ):
-            with messages.raises(
-                f'^{tmp_path / place} is not a directory: give another one$',
-            ):
+            with messages.raises(f'^{tmp_path / place} is not a directory: give another one$'):
                 check(str(tmp_path / path))
     assert sorted(os.listdir(str(tmp_path))) == ['dangling', 'file']
 

@@ -150,14 +150,3 @@ def test_regularizers_initializers_and_a_layer_that_is_used_twice():
         losses = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
         assert sorted(session.run(losses)) == [1.5, 6.0]
         np.testing.assert_array_equal(session.run(layer.moving_variance), [4, 4, 4])
-
-
-def test_wrong_arguments_and_those_that_are_gone_are_errors():
-    """tf_slim gives these arguments without a value."""
-    batch_normalization.BatchNormalization(renorm=False, renorm_clipping=None, adjustment=None)
-    for function in FUNCTIONS:
-        with tf.Graph().as_default(), pytest.raises(ValueError, match='Invalid axis'):
-            function(tf.constant(IMAGES), axis=4)
-    for setting in [{'renorm': True}, {'adjustment': lambda shape: (1, 0)}]:
-        with pytest.raises(TypeError, match='neither renorm nor adjustment'):
-            batch_normalization.BatchNormalization(**setting)

@@ -8,7 +8,6 @@ import pytest
 import tensorflow
 
 from tests.helpers import programs
-from tf1_runner import contrib_slim
 
 pytestmark = [
     pytest.mark.slow,
@@ -48,47 +47,6 @@ def test_every_place_of_a_name(tmp_path):
         ')\n',
     )
     assert stdout.split() == ['True'] * 7
-
-
-@pytest.mark.skipif(not find_spec('tf_slim'), reason='needs tf_slim')
-def test_the_tables_are_those_of_the_installed_version(tmp_path):
-    stdout = _run(
-        tmp_path,
-        'import importlib, json, types\n'
-        'def names(module):\n'
-        '    return sorted(\n'
-        '        name\n'
-        '        for name, value in vars(importlib.import_module("tf_slim." + module)).items()\n'
-        '        if name[0] != "_" and not isinstance(value, types.ModuleType)\n'
-        '        and not hasattr(value, "compiler_flag")  # print_function and the like\n'
-        '    )\n'
-        f'print(json.dumps({{name: names(name) for name in {list(contrib_slim._NAMES)}}}))\n'
-        f'for path in {sorted(contrib_slim._MODULES)}:\n'
-        '    module = importlib.import_module("tensorflow.contrib." + path)\n'
-        '    assert path == "framework.python.ops.arg_scope" or module is eval("tf.contrib." + path)\n',
-    )
-    expected = {name: sorted(names.split()) for name, names in contrib_slim._NAMES.items()}
-    assert json.loads(stdout) == expected
-
-
-def test_training_with_sparse_gradients(tmp_path):
-    """The gradient of two rows of two ones has the norm 2."""
-    stdout = _run(
-        tmp_path,
-        'table = tf.Variable(np.zeros([4, 2], np.float32), name="table")\n'
-        'step = tf.train.get_or_create_global_step()\n'
-        'loss = tf.reduce_sum(tf.nn.embedding_lookup(table, [1, 3]))\n'
-        'train_op = tf.contrib.layers.optimize_loss(loss, step, 0.1, "SGD",\n'
-        '    gradient_multipliers={"table:0": 3.0},\n'
-        '    summaries=tf.contrib.layers.OPTIMIZER_SUMMARIES)\n'
-        'with tf.Session() as sess:\n'
-        '    sess.run(tf.global_variables_initializer())\n'
-        '    for _ in range(3):\n'
-        '        sess.run(train_op)\n'
-        '    print(table.eval().tolist())\n',
-    )
-    row = -3 * 0.1 * 6 / 2
-    np.testing.assert_allclose(json.loads(stdout), [[0, 0], [row, row]] * 2, rtol=1e-5)
 
 
 def test_a_network_is_that_of_version_1_15(tmp_path):

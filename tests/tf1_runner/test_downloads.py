@@ -13,7 +13,7 @@ import six
 import tensorflow.compat.v1 as tf
 
 from cifar10.data import catalog
-from tests.helpers import data_sets, download_server, listing, messages
+from tests.helpers import data_sets, download_server, messages
 from tf1_runner import downloads, error_hints
 
 NAME = 'cifar-10-binary.tar.gz'
@@ -127,33 +127,6 @@ def test_no_host_sends_the_file(tmp_path, install, known, way):
             way(server.url, str(tmp_path / 'data.tgz'))
     line = error_hints.find_hint(caught.value, str(tmp_path))
     assert line.endswith(f'Cannot download {server.url}; check the network')
-
-
-def test_other_requests_are_those_of_the_program(install, known):
-    """They are for a part of the file, or no requests for the file."""
-    server = download_server.Server(b'0123456789', ['none'])
-    with contextlib.closing(server):
-        known(b'another file', server)
-        install()
-        part = urllib.request.Request(server.url, headers={'Range': 'bytes=4-'})
-        assert urllib.request.urlopen(part).read() == b'456789'
-        for request in [
-            urllib.request.Request(server.url, method='HEAD'),
-            urllib.request.Request(server.url, b'posted'),
-        ]:
-            with pytest.raises(urllib.error.HTTPError, match='501'):  # The server has only GET.
-                urllib.request.urlopen(request)
-
-
-def test_a_file_with_another_name(tmp_path):
-    content = b'an archive'
-    (tmp_path / NAME).write_bytes(b'another file')
-    server = download_server.Server(content, ['none'])
-    with contextlib.closing(server):
-        downloads.fetch(_archive(content, server.url), str(tmp_path / 'data.tgz'))
-    assert listing.names(tmp_path) == [NAME, 'data.tgz']
-    assert (tmp_path / NAME).read_bytes() == b'another file'
-    assert (tmp_path / 'data.tgz').read_bytes() == content
 
 
 def test_no_host(tmp_path):

@@ -1,6 +1,5 @@
 """Hints: one line with the place and the remedy."""
 
-import importlib.util
 import operator
 import sys
 
@@ -167,35 +166,6 @@ def test_2to3_repairs_what_it_is_recommended_for(tmp_path, text):
     assert TO_PYTHON_3 in message
     tool = refactor.RefactoringTool(refactor.get_fixers_from_package(package + '.fixes'))
     _execute(str(tool.refactor_string(text + '\n', 'program.py')), tmp_path)
-
-
-@only_with_2
-@pytest.mark.parametrize(
-    'name, hint',
-    [
-        ('layers.xavier_initialiser', "did you mean 'xavier_initializer'? " + LAST),
-        ('framework.python.ops.variables', IN_SLIM),
-        ('layers.optimize_loss', IN_SLIM),
-        (
-            'learn.DNNClassifier',
-            LAST[: -len('tf.contrib; docs/tf1.md')] + 'these models; tf.estimator',
-        ),
-    ],
-)
-def test_names_of_contrib(tmp_path, monkeypatch, name, hint):
-    find_spec = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, 'find_spec', lambda name: None if name == 'tf_slim' else find_spec(name)
-    )
-    try:
-        text = 'from tf1_runner import contrib_names\ncontrib_names.install().' + name
-        message = _explain(text, tmp_path)
-    finally:
-        for module in [module for module in sys.modules if module.startswith('tensorflow.contrib')]:
-            del sys.modules[module]
-    assert message.startswith(
-        f'{tmp_path / "program.py"}:3: AttributeError: tf.contrib.{name} is not in this TensorFlow; {hint}'
-    )
 
 
 @pytest.mark.parametrize(

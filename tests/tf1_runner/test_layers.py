@@ -209,29 +209,6 @@ def test_batch_norm(shape, is_training, in_place, fused):
     np.testing.assert_allclose(after['BatchNorm/moving_variance'], moved[1], 1e-4, 1e-5)
 
 
-def test_batch_norm_with_an_unbiased_mean():
-    """The moving mean is the mean of the batches, with the weights 0.9 and 1."""
-
-    def build(modules):
-        placeholder = tf.placeholder_with_default(True, None)
-        y = modules['contrib.layers']['batch_norm'](
-            tf.constant(IMAGES), 0.9, is_training=placeholder, zero_debias_moving_mean=True
-        )
-        assert y.shape == IMAGES.shape
-        with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
-            return tf.identity(y)
-
-    with tf.Graph().as_default(), tf.Session() as session:
-        y = build(IMPLEMENTATIONS[0])
-        session.run(tf.global_variables_initializer())
-        session.run(y)
-        mean = {variable.op.name: variable for variable in tf.global_variables()}[
-            'BatchNorm/moving_mean'
-        ]
-        np.testing.assert_allclose(session.run(mean), IMAGES.mean((0, 1, 2)), 1e-4)
-    _compare(build)
-
-
 def test_a_layer_with_normalization_and_settings_of_its_variables():
     def build(modules):
         layers = modules['contrib.layers']
@@ -347,32 +324,3 @@ def test_names_are_those_that_version_1_15_printed():
             'Conv/kernel/Regularizer/l2_regularizer fully_connected/bias/Regularizer/l1',
             "['Conv'] ['Conv_1/BatchNorm'] ['pool1'] ['Flatten'] ['Dropout']",
         ]
-
-
-def test_unknown_sizes_types_and_settings_of_variables():
-    def build(modules):
-        layers = modules['contrib.layers']
-        images = tf.placeholder_with_default(IMAGES, [None, None, None, 3])
-        y = layers['fully_connected'](
-            tf.constant(IMAGES),
-            4,
-            None,
-            weights_initializer=None,
-            biases_initializer=tf.ones_initializer,
-            variables_collections={'biases': ['own']},
-            trainable=False,
-            scope='dense',
-        )
-        layers['fully_connected'](
-            tf.constant(IMAGES), 4, reuse=True, scope='dense', variables_collections=['own', 'all']
-        )
-        assert tf.trainable_variables() == []
-        owners = [[v.op.name for v in tf.get_collection(key)] for key in ('own', 'all')]
-        assert owners == [['dense/biases', 'dense/weights'], ['dense/weights', 'dense/biases']]
-        return layers['flatten'](images), y
-
-    before, (flat, y), _ = _compare(build)
-    np.testing.assert_array_equal(flat, IMAGES.reshape(5, -1))
-    np.testing.assert_allclose(
-        y, IMAGES @ before['dense/weights'] + before['dense/biases'], 1e-4, 1e-5
-    )

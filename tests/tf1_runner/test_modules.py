@@ -42,11 +42,7 @@ def _run(directory, files, *options):
 
 CASES = [  # what the program prints, its text, and other files
     # The tutorial's modules, without copies and with a directory of data.
-    (
-        '10',
-        'import cifar10, cifar10_input\nprint(cifar10.NUM_CLASSES)',
-        {'cifar10/data': ''},
-    ),
+    ('10', 'import cifar10, cifar10_input\nprint(cifar10.NUM_CLASSES)', {'cifar10/data': ''}),
     # One copy imports the tutorial's other module.
     (
         '25',

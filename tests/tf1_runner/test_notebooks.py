@@ -124,47 +124,6 @@ NOTEBOOKS = {
             ),
         ),
         ('print(logits)', _error('NameError', "name 'logits' is not defined", 'print(logits)')),
-        # Errors.
-        (
-            'print "Python 2"',
-            r'(?s).*print \"Python 2\".*SyntaxError: .*; this is Python 2: convert .*\n',
-        ),
-        # Python 3.13 has a class of its own for this SyntaxError.
-        ('x = (1', r'(?s).*(Syntax|_IncompleteInput)Error: (?!.*Python 2).*\n'),
-        (
-            'def network():\n    return tf.scaler_summary()\nnetwork()',
-            _error(
-                'AttributeError',
-                "module 'tensorflow' has no attribute 'scaler_summary'\n"
-                r"Remedy: did you mean 'scalar_summary'\? docs/tf1\.md .*",
-                'network()',
-                '    return tf.scaler_summary()',
-            ),
-        ),
-        (
-            'tf.reset_default_graph()\na, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)\n'
-            'total = a + b\nsess = tf.Session()',
-            '',
-        ),
-        (
-            'sess.run(total, {a: [1, 2], b: [1, 2, 3]})',
-            _error(
-                'InvalidArgumentError',
-                r"Incompatible shapes: \[2\] vs\. \[3\]\nOperation 'add': total = a \+ b",
-                'sess.run(total, {a: [1, 2], b: [1, 2, 3]})',
-            ),
-        ),
-        (
-            'with open("helper.py", "w") as helper:\n'
-            '    helper.write("def build(x):\\n    return x + [1, 2, 3]")\n'
-            'import helper\nsess.run(helper.build(a), {a: [1, 2]})',
-            _error(
-                'InvalidArgumentError',
-                r"Incompatible shapes: \[2\] vs\. \[3\]\nOperation 'add_1': helper\.py:2: return x \+ \[1, 2, 3\]",
-                'sess.run(helper.build(a), {a: [1, 2]})',
-            ),
-        ),
-        ('%tb', r'(?s).*/python/client/session\.py.*InvalidArgumentError: .*'),
         # The tutorial, with queues that run to the end.
         (
             'import os\n'

@@ -60,17 +60,6 @@ def test_a_list_and_threads(create):
     assert (queue.name, summary.op.name) == ('mine/fifo_queue', 'mine/fraction_of_8_full')
 
 
-def test_the_fill(create):
-    queue = create([tf.constant(1.0)], capacity=4)
-    (summary,) = tf.get_collection(tf.GraphKeys.SUMMARIES)
-    with tf.Session() as sess:
-        for _ in range(3):
-            sess.run(tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)[0].enqueue_ops[0])
-        value = tf.Summary.FromString(sess.run(summary)).value[0]
-    assert (value.tag, value.simple_value) == ('prefetch_queue/fraction_of_4_full', 0.75)
-    assert queue.name == 'prefetch_queue/fifo_queue'
-
-
 def test_padding(create):
     length = tf.train.range_input_producer(3, num_epochs=1, shuffle=False).dequeue()
     tensors = [length, tf.ones([length])]

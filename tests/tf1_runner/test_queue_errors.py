@@ -187,32 +187,6 @@ def test_a_thread_of_the_program(run, fails, place, message):
     assert status == 3 and 'program.py: A thread that fills a queue has failed: ' in stderr
 
 
-@pytest.mark.parametrize(
-    'ends',
-    [
-        "raise tf.errors.CancelledError(None, None, 'Enqueue operation was cancelled')",
-        "raise tf.errors.OutOfRangeError(None, None, 'Queue is closed')",
-        'sess.close(); sess.run(enqueue, {x: [1, 2, 3]})',
-        'coord.request_stop(); 1 / 0',
-    ],
-)
-def test_a_thread_that_ends_with_its_queue_or_session_or_after_a_stop(run, ends):
-    assert run(OWN_THREAD.replace('FAIL', ends), programs.AS_A_USER) == (0, '', '')
-
-
-def test_a_coordinator_that_stops_itself(run):
-    """A program may look for its own reason to stop, such as the time."""
-    text = (
-        'class Coordinator(tf.train.Coordinator):\n'
-        '    def should_stop(self):\n'
-        '        self.request_stop()\n'
-        '        return super().should_stop()\n'
-        'coord = Coordinator()\n'
-        'print(coord.should_stop())\n'
-    )
-    assert run(text) == (0, 'True\n', '')
-
-
 def test_a_path_with_a_tilde(run):
     text, _, _ = MISTAKES['a missing file']
     status, _, stderr = run(text.replace('nix.bin', '~/nix.bin') + BATCH + STARTS + REPEATS)

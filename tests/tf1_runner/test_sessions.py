@@ -46,14 +46,6 @@ def test_the_device_of_an_operation(without_gpu, capsys, device, expected):
     assert capsys.readouterr().err.count('No GPU found: ') == is_told
 
 
-def test_a_nested_device_and_a_device_spec(without_gpu):
-    with tf.Graph().as_default(), tf.device('/cpu:1'):
-        with tf.device(tf.DeviceSpec(device_type='GPU', device_index=2)):
-            inner = tf.constant(1).op
-        outer = tf.constant(1).op
-    assert (inner.device, outer.device) == ('/device:CPU:0', '/device:CPU:1')
-
-
 def test_a_program_that_saves_into_the_directory_of_a_run(tmp_path, capsys, monkeypatch):
     """One warning per directory. All is saved."""
     monkeypatch.setattr(tf.train.Saver, 'save', tf.train.Saver.save)

@@ -32,16 +32,6 @@ def test_the_truth_of_gradients(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    'text',
-    ['grad = x > 1\nif grad:\n  pass', 'if x > 1:\n  pass', 'grad = x * x\nwhile grad:\n  pass'],
-)
-def test_any_other_truth_is_an_error(tmp_path, text):
-    status, stdout, stderr = _run(tmp_path, text)
-    assert (status, stdout) == (1, '')
-    assert 'as a Python' in stderr
-
-
 def test_regularization_losses_have_averages(tmp_path):
     """TensorFlow 2 keeps them as lazy tensors."""
     _, stdout, stderr = _run(

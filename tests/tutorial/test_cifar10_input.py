@@ -35,12 +35,7 @@ def test_the_size_of_the_images_can_be_set(data_dir, monkeypatch):
 
 @pytest.mark.parametrize(
     'num_examples, num_in_files, minimum',
-    [
-        (250, 300, 100),
-        (50000, 300, 120),
-        (50000, 2, 1),
-        (60000, 60000, 20000),
-    ],
+    [(250, 300, 100), (50000, 300, 120), (50000, 2, 1), (60000, 60000, 20000)],
 )
 def test_the_number_of_examples_sets_the_queue(
     data_dir, monkeypatch, capsys, graph, num_examples, num_in_files, minimum
