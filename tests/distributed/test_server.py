@@ -119,13 +119,22 @@ server.serve(target, cluster, task, server.Watchdog(cluster, task, 0.5, lambda: 
     assert status == 75 and f'no connection to worker 0 (127.0.0.1:{lost}): ' in stderr
 
 
+CHECK = ', and check --ps_hosts and --worker_hosts, or TF_CONFIG'
+PROXY = ', and name the hosts in no_proxy, because http_proxy is set'
+
+
 @pytest.mark.parametrize(
-    'reported, remedy',
-    [('', ', and check --ps_hosts and --worker_hosts, or TF_CONFIG'), ('report_progress', '')],
+    'reported, proxy, remedy',
+    [('', '', CHECK), ('report_progress', 'x', ''), ('', 'x', CHECK + PROXY)],
 )
-def test_a_stall(run, reported, remedy):
+def test_a_stall(run, reported, proxy, remedy):
     """The process ends although its main thread waits; the line has who cannot be reached."""
-    source = """
+    source = f"""
+import os
+for name in server._PROXIES: os.environ.pop(name, None)
+os.environ['http_proxy'] = {proxy!r}
+"""
+    source += """
 server.CONNECT_TIMEOUT_SECS = 0.05
 watchdog = server.Watchdog(cluster, task, 0.05, lambda: False)
 if %r: watchdog.report_progress()

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.helpers import programs
+from tests.helpers import faults, programs
 
 # The tasks need not wait for an import of TensorFlow by the launcher.
 _WITHOUT_TENSORFLOW = """
@@ -58,3 +58,13 @@ def test_flags_of_the_launcher_and_of_the_trainer(launch):
         '[worker 0] --num_ps=1 --help --job_name=worker --task_index=0\n',
     )
     assert stderr == 'cifar10_launch.py: worker 0 ended with status 75: no restarts are left\n'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('num_ps', [0, 1])
+def test_behind_a_proxy_that_nobody_listens_to(tmp_path, data_dir, num_ps):
+    names = 'http_proxy', 'https_proxy', 'grpc_proxy'
+    environment = dict.fromkeys(names, 'http://127.0.0.1:9')
+    words = [f'--num_ps={num_ps}', '--', *faults.job(data_dir, tmp_path / 'run', '--max_steps=2')]
+    status, stdout, stderr = programs.run('cifar10_launch', *words, **environment)
+    assert (status, stderr) == (0, '') and f'Saved {tmp_path}/run/model.ckpt-2\n' in stdout
