@@ -69,19 +69,12 @@ def distort(images, distortions, image_size=IMAGE_SIZE):
 
 
 def _standardize(images, contrast_factors):
-    """Scale the contrast about the channel means, then standardize each image.
+    """Scale the contrast of [n, 3, height, width], then standardize to [n, height, width, 3].
 
     Let m_c be the mean of channel c, m the mean of the image and f the contrast factor. Contrast
     maps x - m to f (x - m_c) + (m_c - m), with variance f^2 var(x - m_c) + var(m_c - m). As in
     tf.image.per_image_standardization, the standard deviation is at least 1 / sqrt(number of
     values), so that uniform images stay finite.
-
-    Args:
-      images: float32 [n, 3, height, width].
-      contrast_factors: float32, [n] or a scalar.
-
-    Returns:
-      float32 [n, height, width, 3].
     """
     contrast_factors = tf.reshape(contrast_factors, [-1, 1, 1, 1])
     channel_mean = tf.reduce_mean(images, [2, 3], keepdims=True)

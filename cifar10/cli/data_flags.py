@@ -101,6 +101,8 @@ def dataset_from_flags():
     path = data_dir(FLAGS.dataset)
     parent = os.path.dirname(os.path.abspath(path))
     directories.check_exists(parent, 'make it, or give another --data_dir')
+    if not os.path.exists(path):  # A mistyped name is then seen.
+        show(f'Creating the directory {path} for the data set')
     if not FLAGS['dataset'].present and use_copy(path):
         return dataset.read(path)
     return prepared_dataset(FLAGS.dataset)

@@ -45,6 +45,9 @@ def convert(images_dir, path, progress, test_fraction=None, seed=0):
             names = [os.path.relpath(examples[i][0], images_dir) for i in decoded.indices]
             yield labels[decoded.indices], decoded.images, names
 
+    dataset_writer.check_new_directory(path)  # early, because listing takes long
+    if os.path.realpath(path).startswith(os.path.join(os.path.realpath(images_dir), '')):
+        raise UserError(f'{path} is in {images_dir}: give a directory outside it')
     class_names, train, test = find_images(images_dir, test_fraction, seed)
     with dataset_writer.new_dataset(path, progress) as directory:
         lines = ProgressLines(progress, 'Converting', len(train) + len(test))
@@ -165,9 +168,11 @@ def _list_folders(directory):
     folders, others = {}, []
     for name in sorted(os.listdir(directory)):
         path = os.path.join(directory, name)
-        if os.path.isdir(path) and not name.startswith('.'):
+        if name.startswith('.') or decoding.ADDED.fullmatch(name):
+            continue
+        if os.path.isdir(path):
             folders.setdefault(unicodedata.normalize('NFC', name), []).append(path)
-        elif not name.startswith('.'):
+        else:
             others.append(path)
     if others:
         errors.warn(

@@ -17,6 +17,7 @@ _PLACES = ['data', '~/.keras/datasets', *(dataset.DATA_DIRS[name] for name in ca
 _REMEDY = 'delete it or replace it by a good copy'
 _DAMAGE = (
     FileNotFoundError,
+    PermissionError,
     tarfile.TarError,
     KeyError,
     EOFError,

@@ -17,7 +17,7 @@ import numpy as np
 
 from cifar10.config import DEPTH, HEIGHT, NUM_CLASSES, WIDTH
 from cifar10.data import catalog
-from cifar10.errors import UserError
+from cifar10.errors import UserError, warn
 from cifar10.system import directories, files
 
 IMAGE_BYTES = HEIGHT * WIDTH * DEPTH
@@ -80,8 +80,12 @@ class Split(NamedTuple):
         """Return a dict from the index of an example, from 0, to its image file; {} if unknown."""
         if not self.images_csv or not os.path.exists(self.images_csv):
             return {}
-        with open(self.images_csv, newline='', encoding='utf-8-sig') as file:
-            return {int(row['index']): row['file'] for row in csv.DictReader(file)}
+        try:
+            with open(self.images_csv, newline='', encoding='utf-8-sig') as file:
+                return {int(row['index']): str(row['file']) for row in csv.DictReader(file)}
+        except (KeyError, TypeError, ValueError, csv.Error):
+            warn(f'{self.images_csv} is damaged, so no image file is named: restore or delete it')
+            return {}
 
 
 class Dataset(NamedTuple):
@@ -217,6 +221,8 @@ def _parse_dataset_info(directory, content):
             DataFile(os.path.join(directory, name), file_info['examples'], file_info['sha256'])
             for name, file_info in content[split_name].items()
         ]
+        if not split_files:
+            raise ValueError(f'{split_name} has no files')
         images_csv = os.path.join(directory, IMAGES_CSV_FILES[split_name])
         splits.append(Split(split_files, len(names), names, images_csv=images_csv))
     return Dataset(directory, *splits)

@@ -40,10 +40,16 @@ def new_dataset(path, progress=None):
       UserError: `path` exists and is not an empty directory.
     """
     with directories.lock(os.path.dirname(os.path.abspath(path)), progress=progress):
-        if os.path.lexists(path) and not (os.path.isdir(path) and directories.is_empty(path)):
-            raise UserError(f'{path} exists: give the name of a new directory')
+        check_new_directory(path)
         with verified_directory(path) as directory:
             yield directory
+
+
+def check_new_directory(path):
+    """Raise UserError unless `path` is new or an empty directory."""
+    is_directory = os.path.isdir(path) and not os.path.islink(path)
+    if os.path.lexists(path) and not (is_directory and directories.is_empty(path)):
+        raise UserError(f'{path} exists: give the name of a new directory')
 
 
 @contextlib.contextmanager
@@ -147,7 +153,7 @@ def hold_out(source, path, num_examples, seed, progress=None):
         first = 0
         for chunk_labels, images in verification.read_examples(source.train):
             chosen = np.flatnonzero(mask[first : first + len(images)])
-            chosen_files = [image_files[first + i] for i in chosen] if image_files else []
+            chosen_files = [image_files.get(first + i, '') for i in chosen] if image_files else []
             yield chunk_labels[chosen], images[chosen], chosen_files
             first += len(images)
 

@@ -15,9 +15,9 @@ from cifar10.errors import UserError
 
 _CHUNK_FILES = 256
 _FORMATS = ['JPEG', 'PNG', 'GIF', 'BMP', 'WEBP']
-# Entries that file managers, file servers and notebooks add to a directory by themselves.
-_ADDED = re.compile(
-    r'\._.*|\.DS_Store|\.AppleDouble|\.localized|\.directory|\.thumbnails|\.@__thumb|\.nfs.*|'
+# Entries that file managers, file servers, notebooks and this package add to a directory.
+ADDED = re.compile(
+    r'\.cifar10.*|\._.*|\.DS_Store|\.AppleDouble|\.localized|\.directory|\.thumbnails|\.@__thumb|\.nfs.*|'
     r'\.Trash.*|\.ipynb_checkpoints|__MACOSX|Thumbs\.db|desktop\.ini|@eaDir|#recycle',
     re.IGNORECASE,
 )
@@ -39,16 +39,18 @@ def find(directory, hidden, recursive=True):
     def fail(error):
         raise error
 
-    paths, searched = [], set()
+    paths, searched = [], {}
     for place, folders, names in os.walk(directory, onerror=fail, followlinks=True):
-        if os.path.realpath(place) in searched:
-            raise UserError(f'{place} is a link to a directory that is searched twice: remove it')
-        searched.add(os.path.realpath(place))
-        entries = [name for name in folders + names if not _ADDED.fullmatch(name)]
+        other = searched.setdefault(os.path.realpath(place), place)
+        if other != place:
+            raise UserError(
+                f'{place} and {other} are one directory, because of a link: remove the link'
+            )
+        entries = [name for name in folders + names if not ADDED.fullmatch(name)]
         hidden += [os.path.join(place, name) for name in entries if name.startswith('.')]
         visible = {name for name in entries if not name.startswith('.')}
         paths += [os.path.join(place, name) for name in visible.intersection(names)]
-        folders[:] = visible.intersection(folders) if recursive else []
+        folders[:] = sorted(visible.intersection(folders)) if recursive else []
     return sorted(paths)
 
 

@@ -27,7 +27,8 @@ def prepare(published, data_dir, progress, data_url=None):
       data_url: URL of an archive. With it, no other host and no copy of a program is used.
 
     Raises:
-      UserError: no host sends the archive, or some of the files are missing.
+      UserError: no host sends the archive, all copies beside the files are damaged, or some of the
+        files are missing.
     """
     with dataset_writer.lock_files_dir(data_dir, published, progress) as directory:
         if directory is None or _use_copy_beside(published, directory, progress):
@@ -62,10 +63,10 @@ def use_copy(data_dir, published, progress):
       progress: a function of one line of text.
 
     Returns:
-      False if there are neither files nor a good copy.
+      False if there are neither files nor a copy.
 
     Raises:
-      UserError: some of the files are missing.
+      UserError: there are only damaged copies, or some of the files are missing.
     """
     if dataset.is_present(data_dir, published):
         return True
@@ -85,13 +86,21 @@ def _use_copy_beside(published, directory, progress):
 
 
 def _use_copy(published, paths, directory, progress, is_strict=False):
-    """Make the files from the first good copy; return False without one."""
+    """Make the files from the first good copy; return False without one.
+
+    With `is_strict`, a damaged copy is named. Else, it is an error if there is no good one.
+    """
+    damage = None
     for path in paths:
         try:
             _write(published, path, directory, progress, is_strict)
             return True
         except DamagedError as error:
-            errors.warn(f'Not used: {error}')
+            damage = damage or error
+            if is_strict:
+                errors.warn(f'Not used: {error}')
+    if damage and not is_strict:
+        raise damage
     return False
 
 

@@ -149,6 +149,8 @@ def from_tf_config(text):
         config = json.loads(text)
         job_name, index = config['task']['type'], int(config['task']['index'])
         hosts = {job: list(addresses) for job, addresses in config['cluster'].items()}
+        if index < 0 or job_name in _CHIEFS and index:
+            raise ValueError(f'there is no {job_name} {index}')
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(
             f'TF_CONFIG is malformed ({error!r}): write {{"cluster": {{"ps": ["host:port"], "worker": '

@@ -95,7 +95,8 @@ class SessionCreator(tf.train.SessionCreator):
         config = server.session_config(
             worker.cluster.state_tasks + [worker.task], worker.job.session_config
         )
-        has_begun = is_chief and checkpoint.find(self._run.directory)
+        has_begun = is_chief and not self._run.initial_weights
+        has_begun = has_begun and checkpoint.find(self._run.directory)
         if has_begun and worker.strategy.mode == 'async':
             # The variables on living servers are newer than the checkpoint.
             with contextlib.suppress(tf.errors.DeadlineExceededError):

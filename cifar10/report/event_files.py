@@ -150,12 +150,7 @@ def _columns():
 
 
 def evaluation_summary(result, top_k):
-    """Return a tf.Summary of metrics, losses, the table of classes and (with matplotlib) figures.
-
-    Args:
-      result: a metrics.Result.
-      top_k: k of an additional precision @ k, or None.
-    """
+    """Return a tf.Summary of metrics, losses, the table of classes and (with matplotlib) figures."""
     from cifar10.report import figures  # not needed in the trainer
 
     metrics = result.metrics

@@ -114,11 +114,7 @@ def confusion_matrix(matrix, class_names):
 
 
 def reliability_diagram(calibration):
-    """Draw accuracy and number of examples by confidence.
-
-    Args:
-      calibration: a metrics.Calibration.
-    """
+    """Draw accuracy and number of examples by confidence, from a metrics.Calibration."""
     from matplotlib import figure
 
     # Older versions of matplotlib draw no bars if the first value is nan.

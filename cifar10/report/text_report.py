@@ -26,12 +26,7 @@ def full_report(result):
 
 
 def classification_report(metrics, class_names):
-    """Return a table with a column per field of ClassMetrics, and a last row for all classes.
-
-    Args:
-      metrics: a Metrics.
-      class_names: in label order.
-    """
+    """Return a table with a column per field of ClassMetrics, and a last row for all classes."""
     rows = zip(
         [*_shorten_names(class_names), 'all'],
         # With one prediction per example, precision and recall of all classes are the accuracy.
@@ -64,12 +59,7 @@ def _format_number(value):
 
 
 def confusion_matrix(metrics, class_names):
-    """Return the confusion matrix, or above 20 classes the most frequent confusions.
-
-    Args:
-      metrics: a Metrics.
-      class_names: in label order.
-    """
+    """Return the confusion matrix, or above 20 classes the most frequent confusions."""
     if metrics.num_classes > 20:  # too wide for a terminal
         return _frequent_confusions(metrics, class_names)
     names = headings = _shorten_names(class_names)

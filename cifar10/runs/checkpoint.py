@@ -98,7 +98,7 @@ def read(path):
       A Checkpoint.
 
     Raises:
-      UserError: the checkpoint is missing or damaged.
+      UserError: the checkpoint is missing or damaged, or a value is not finite.
     """
     directory, name = os.path.split(path)
     # Before TensorFlow 0.12, a checkpoint was one file, without a suffix.
@@ -108,6 +108,9 @@ def read(path):
     try:
         reader = tf.train.load_checkpoint(path)
         values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+        for variable, value in values.items():
+            if np.asarray(value).dtype.kind == 'f' and not np.isfinite(value).all():
+                raise ValueError(f'its {variable} is not finite')
         number = name.rsplit('-', 1)[-1]
         # In listings of books, the global_step can be float32.
         step = int(values.get('global_step', number if number.isdigit() else 0))

@@ -76,8 +76,9 @@ def lock(path, busy=None, progress=None):
     make(path)
     file_path = os.path.join(path, LOCK_FILE)
     try:
-        # NFS locks only files that are open for writing.
-        file = open(file_path, 'a')  # noqa: SIM115 (it is closed below)
+        # NFS locks only files that are open for writing. In /tmp, another user may own the file.
+        mode = 'a' if busy or not os.path.exists(file_path) else 'r'
+        file = open(file_path, mode)  # noqa: SIM115 (it is closed below)
     except OSError as error:
         raise UserError(
             f'Cannot write {file_path} ({error.strerror}): '

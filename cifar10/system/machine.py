@@ -169,7 +169,7 @@ def compute_dtype(choice, is_gpu):
         not is_gpu
         and _BFLOAT16_INSTRUCTIONS & set(_cpu_info('flags').split())
         and onednn_setting() != 'off'
-        and not tf.__version__.startswith('1.')  # It has no convolutions in bfloat16.
+        and not tf.__version__.startswith('1.')  # It has no oneDNN.
     )
     return tf.bfloat16 if is_fast else tf.float32
 

@@ -23,19 +23,7 @@ _NUM_PREPROCESS_THREADS = 16
 
 
 def _generate_image_and_label_batch(image, label, min_queue_examples, batch_size, shuffle=True):
-    """Batch single examples in a queue.
-
-    Args:
-      image: [height, width, depth].
-      label: [1].
-      min_queue_examples: minimum size of the shuffle queue.
-      batch_size: examples per batch.
-      shuffle: random order if True.
-
-    Returns:
-      images: [batch_size, height, width, depth].
-      labels: [batch_size].
-    """
+    """Batch an image [height, width, depth] and a label [1] in a queue, in random order or not."""
     capacity = min_queue_examples + 3 * batch_size
     if shuffle:
         images, labels = tf.train.shuffle_batch(

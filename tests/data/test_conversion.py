@@ -79,7 +79,9 @@ def test_links_and_folders_below(tmp_path, capsys):
     assert _names(str(top), train + test) == [(path, 0) for path in paths] + [('c/6.jpg', 1)]
     for target in ('..', '../below'):  # a circle; the same images again
         (top / 'a' / 'below' / 'again').symlink_to(target)
-        with messages.raises(f'^{top}/a/below.* is a link to a directory that is searched twice: '):
+        with messages.raises(
+            f' and {top}/a.* are one directory, because of a link: remove the link$'
+        ):
             conversion.find_images(str(top), 0.5, 0)
         (top / 'a' / 'below' / 'again').unlink()
 
@@ -87,6 +89,7 @@ def test_links_and_folders_below(tmp_path, capsys):
 def test_hidden_entries_are_counted(tmp_path, capsys):
     """Not those that a file server or a file manager has added."""
     added = ['a/.DS_Store', 'a/._1.jpg', 'a/Thumbs.db', 'a/@eaDir/1.jpg', 'b/.Trash-1000/3.jpg']
+    added += ['@eaDir/a/1.jpg', 'Thumbs.db', 'b/.cifar10.lock']
     hidden = ['a/.mine.jpg', 'b/.more/2.jpg', 'b/.more/3.jpg']
     top = _touch(tmp_path, 'a/1.jpg', 'a/2.jpg', 'b/1.jpg', 'b/2.jpg', *added)
     _, train, test = conversion.find_images(top, 0.5, 0)
@@ -278,17 +281,26 @@ def test_too_many_damaged_files(tmp_path, damaged, complaint):
     assert listing.names(tmp_path) == ['photos']
 
 
+def test_not_among_the_images(tmp_path):
+    top = pictures.write(tmp_path / 'photos', ['a', 'b'], 2)
+    (tmp_path / 'link').symlink_to('photos')
+    for out in ('photos/a/new/out', 'link/out'):
+        with messages.raises(f'/out is in {top}: give a directory outside it'):
+            convert(top, str(tmp_path / out), print)
+    convert(top, str(tmp_path / 'photos_out'), print)
+
+
 def test_existing_paths_are_not_replaced(tmp_path):
     top = pictures.write(tmp_path / 'photos', ['a', 'b'], 3)
     (tmp_path / 'full').mkdir()
     (tmp_path / 'full' / 'precious').write_text('precious')
     (tmp_path / 'file').write_text('precious')
-    (tmp_path / 'link').symlink_to('nowhere')
+    (tmp_path / 'link').symlink_to('empty')
+    (tmp_path / 'empty').mkdir()
     for name in ('full', 'file', 'link'):
         path = str(tmp_path / name)
         with messages.raises(f'^{path} exists: give the name of a new '):
             convert(top, path, print)
-    (tmp_path / 'empty').mkdir()
     convert(top, str(tmp_path / 'empty') + os.sep, print)
     found = dataset.read(str(tmp_path / 'empty'))
     assert verification.verify(found).train.num_examples == 4

@@ -99,6 +99,7 @@ def test_dataset_json(tmp_path):
         ({'classes': ['a', 'a']}, 'two classes have the same name'),
         ({'classes': ['a', ' ']}, "' ' is not a class name"),
         ({'train': {'a': {'examples': 5}}}, 'sha256'),
+        ({'test': {}}, 'test has no files'),
     ],
 )
 def test_a_damaged_dataset_json(tmp_path, changes, fault):
@@ -153,3 +154,14 @@ def test_cifar10_is_not_looked_for_in_a_directory_of_cifar100(cifar100_dir):
 )
 def test_class_names_as_text(names, text):
     assert dataset.format_class_names(names) == text
+
+
+def test_a_damaged_table_of_image_files(tmp_path, capsys):
+    """As after a spreadsheet program; the evaluation does not need it."""
+    _describe(tmp_path)
+    (tmp_path / 'test_images.csv').write_text('index;file;class\n0;a.png;a\n')
+    assert dataset.read(str(tmp_path)).test.image_files() == {}
+    line = (
+        f'{tmp_path}/test_images.csv is damaged, so no image file is named: restore or delete it\n'
+    )
+    assert capsys.readouterr().err.endswith(line)

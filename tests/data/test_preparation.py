@@ -64,7 +64,7 @@ def test_no_host(tmp_path, small):
 def test_a_new_directory_for_a_trainer_and_for_the_command(
     tmp_path, python_archive, small, prepare, monkeypatch, capsys
 ):
-    """A trainer makes no parents, because they may be mistyped."""
+    """A trainer makes no parents, because they may be mistyped. It names a new directory."""
     (tmp_path / 'copy').write_bytes(python_archive)
     published = _at(small, (tmp_path / 'copy').as_uri())
     monkeypatch.setitem(catalog.PUBLISHED, 'cifar10', published)
@@ -74,7 +74,8 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(
     assert listing.names(tmp_path) == ['copy'] and capsys.readouterr().out == ''
     prepare(f'--data_dir={tmp_path}/new')
     _assert_complete(tmp_path / 'new', PYTHON)
-    capsys.readouterr()
+    line = f'Creating the directory {tmp_path}/new for the data set'
+    assert capsys.readouterr().out.splitlines()[0] == line
     prepare(f'--data_dir={tmp_path}/new/{dataset.CIFAR10_DIRECTORY}')
     assert capsys.readouterr().out == ''
     data_dir = tmp_path / 'a' / 'b'
@@ -83,20 +84,19 @@ def test_a_new_directory_for_a_trainer_and_for_the_command(
     _assert_complete(data_dir, PYTHON)
 
 
-def test_an_archive_beside_the_files_is_used_or_named_and_kept(tmp_path, small, archive, capsys):
+def test_an_archive_beside_the_files_is_used_or_named_and_kept(tmp_path, small, archive):
     path = tmp_path / BINARY
     path.write_bytes(b'text')
-    with messages.raises('^Cannot download CIFAR-10 from http://127.0.0.1:1/ '):
-        preparation.prepare(small, str(tmp_path), print, 'http://127.0.0.1:1/')
-    warning = f'Not used: {path} is not the published archive '
-    assert warning in capsys.readouterr().err and listing.names(tmp_path) == [path.name]
+    with messages.raises(f'^{path} is not the published archive .*: delete it or replace it by a '):
+        preparation.prepare(small, str(tmp_path), print)
+    assert listing.names(tmp_path) == [path.name]
     path.write_bytes(archive)
     preparation.prepare(small, str(tmp_path), print)
     _assert_complete(tmp_path, BINARY)
 
 
 @pytest.mark.parametrize('fault', ['a file is missing', 'it is cut', 'it is no archive'])
-def test_an_archive_that_cannot_be_extracted(tmp_path, small, archive, fault, capsys):
+def test_an_archive_that_cannot_be_extracted(tmp_path, small, archive, fault):
     path = tmp_path / BINARY
     path.write_bytes(archive[: len(archive) // 2] if fault == 'it is cut' else b'text')
     if fault == 'a file is missing':
@@ -104,8 +104,8 @@ def test_an_archive_that_cannot_be_extracted(tmp_path, small, archive, fault, ca
             pass
     md5 = hashlib.md5(path.read_bytes()).hexdigest()
     small = small._replace(archives=[small.archives[1]._replace(md5=md5)])
-    assert not preparation.use_copy(str(tmp_path), small, print)
-    assert f'Not used: {path} is damaged (' in capsys.readouterr().err
+    with messages.raises(rf'^{path} is damaged \('):
+        preparation.use_copy(str(tmp_path), small, print)
     assert listing.names(tmp_path) == [path.name]
     copy = tmp_path / 'new' / BINARY  # the same after a download
     with messages.raises(rf'^{copy} is damaged \('):

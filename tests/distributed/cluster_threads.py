@@ -114,6 +114,7 @@ class _Worker:
             run = SimpleNamespace(
                 restored_path=lambda unused_saver: restored_path,
                 saved_step=0,
+                initial_weights=None,
                 directory=str(checkpoint_path and os.path.dirname(checkpoint_path)),
             )
             creator = worker_session.SessionCreator(

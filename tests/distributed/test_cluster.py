@@ -107,6 +107,8 @@ def test_tf_config(text, cluster, task):
         ('{"task": {"type": "worker", "index": 0}}', "'cluster'"),
         ('{"cluster": {"worker": ["a:1"]}}', "'task'"),
         (_config({'worker': 5}), 'not iterable'),
+        (_config({'chief': ['a:1'], 'worker': ['b:2']}, 'worker', -1), 'there is no worker -1'),
+        (_config({'master': ['a:1']}, 'master', 1), 'there is no master 1'),
     ],
 )
 def test_malformed_tf_config(text, what):

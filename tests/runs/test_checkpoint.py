@@ -140,6 +140,21 @@ def test_moving_averages_or_else_values(tmp_path):
     ]
 
 
+@pytest.mark.parametrize('value', [np.inf, np.nan])
+def test_the_newest_one_is_not_finite(tmp_path, value):
+    """An older one is used."""
+    first, second = _save(tmp_path, 1), str(tmp_path / 'model.ckpt-2')
+    values = dict(checkpoint.read(first).values, global_step=np.int64(2))
+    values['numbers'] = np.array([1, value, 3], np.float32)
+    checkpoints.write(second, values)
+    tf.train.update_checkpoint_state(str(tmp_path), second, [first, second])
+    found = checkpoint.read_latest(str(tmp_path))
+    assert (found.path, found.notes) == (
+        first,
+        [f'The checkpoint {second} is damaged (its numbers is not finite). Using {first}'],
+    )
+
+
 def test_choices(tmp_path, data_dir):
     train(tmp_path, data_dir, 2, save_checkpoint_steps=1)
     for name, step in [

@@ -107,6 +107,23 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
         assert not directories.is_locked(str(tmp_path))
 
 
+def test_the_lock_of_another_user(tmp_path, monkeypatch):
+    """In /tmp, nobody else may open the file for writing; root can, so that is imitated."""
+    with directories.lock(str(tmp_path)):
+        pass
+
+    def refuse(path, mode='r'):
+        if mode != 'r':
+            raise PermissionError(13, 'Permission denied', path)
+        return open(path, mode)
+
+    monkeypatch.setattr(directories, 'open', refuse, raising=False)
+    with directories.lock(str(tmp_path)):
+        assert directories.is_locked(str(tmp_path))
+    with messages.raises('lock .Permission denied.: make'), directories.lock(str(tmp_path), 'busy'):
+        pass
+
+
 def test_a_directory_appears_complete_or_not_at_all(tmp_path):
     path = str(tmp_path / 'made')
     for _ in range(2):  # The second block finds the leftover of a killed process.
