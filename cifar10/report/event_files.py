@@ -150,7 +150,7 @@ def _columns():
 
 
 def evaluation_summary(result, top_k):
-    """Return a tf.Summary of metrics, losses, the table of classes and (with matplotlib) figures."""
+    """Return a tf.Summary of metrics, losses, the table of classes and (if possible) figures."""
     from cifar10.report import figures  # not needed in the trainer
 
     metrics = result.metrics
