@@ -35,16 +35,6 @@ def _parse(*args):
     flags.FLAGS(['a script', '--train_dir=/nowhere', *args])
 
 
-def test_the_devices_reach_the_job(data_dir):
-    _parse('--data_dir=' + data_dir, '--dataset=synthetic', '--recipe=fast')
-    assert training_job.job_from_flags(3, 'first_device') == create_job(
-        dataset=dataset.read(data_dir),
-        hparams=FAST,
-        devices=[f'/cpu:{i}' for i in range(3)],
-        variable_strategy='first_device',
-    )
-
-
 @pytest.mark.parametrize('name', SETTINGS)
 def test_every_setting_reaches_the_job(data_dir, name):
     value = fields.other_value(SETTINGS[name], SETTINGS[name].default)

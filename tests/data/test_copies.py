@@ -107,13 +107,6 @@ def test_a_damaged_copy_is_not_used_and_named(home, small, versions, tmp_path, c
     assert ': Not used: data/' in error
 
 
-def test_a_url_is_the_only_source(home, small, python_archive, tmp_path):
-    (tmp_path / 'cwd' / 'data').mkdir()
-    (tmp_path / 'cwd' / 'data' / PYTHON).write_bytes(python_archive)
-    with messages.raises('^Cannot download CIFAR-10 from http://127.0.0.1:1/x '):
-        preparation.prepare(small, str(tmp_path / 'new'), print, 'http://127.0.0.1:1/x')
-
-
 @pytest.mark.parametrize(
     'kind, data_dir',
     [

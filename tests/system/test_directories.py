@@ -46,14 +46,6 @@ def test_a_file_in_the_way(tmp_path):
     assert sorted(os.listdir(str(tmp_path))) == ['dangling', 'file']
 
 
-def test_a_directory_that_must_exist(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for path in (str(tmp_path), '.'):
-        directories.check_exists(path, 'make it')
-    with messages.raises('^a/b does not exist: make it$'):
-        directories.check_exists('a/b', 'make it')
-
-
 def test_one_holds_the_lock(tmp_path):
     path, before = str(tmp_path), len(os.listdir('/dev/fd'))
     with pytest.raises(ZeroDivisionError), directories.lock(path, 'in use'):
