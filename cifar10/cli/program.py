@@ -36,11 +36,7 @@ def run_script():
 
 
 def versions(config_proto=None):
-    """Return the versions of the package, Python and TensorFlow, the CPU and the GPUs.
-
-    Args:
-      config_proto: see machine.gpu_names.
-    """
+    """Return the versions and the processors; for `config_proto` see machine.gpu_names."""
     import tensorflow.compat.v1 as tf
 
     from cifar10.system import machine

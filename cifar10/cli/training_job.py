@@ -184,13 +184,7 @@ def _learning_rate(run_length, hparams):
 
 
 def describe_cluster(cluster, task, strategy):
-    """Return the line of the plan about the cluster.
-
-    Args:
-      cluster: a Cluster.
-      task: the Task of this process.
-      strategy: a Strategy.
-    """
+    """Return the line of the plan about a Cluster, the Task of this process and the Strategy."""
     chief = ', the chief' if task.is_chief else ''
     return (
         f'Cluster: mode {strategy.mode}, parameter servers: {len(cluster.ps_hosts)}, workers: {len(cluster.worker_hosts)}; '
