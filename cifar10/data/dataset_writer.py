@@ -59,12 +59,16 @@ def verified_directory(path):
     After an error the directory is removed.
 
     Raises:
-      UserError: the files are invalid.
-      OSError: the directory cannot be written.
+      UserError: the directory cannot be written, or its files are invalid.
     """
-    with directories.atomic_directory(path) as directory:
-        yield directory
-        verification.verify(dataset.read(directory))
+    try:
+        with directories.atomic_directory(path) as directory:
+            yield directory
+            verification.verify(dataset.read(directory))
+    except OSError as error:
+        raise UserError(
+            f'Cannot write {path} ({error}): make room there, or give another directory'
+        )
 
 
 def write_split(directory, split_name, chunks, num_examples, class_names):
