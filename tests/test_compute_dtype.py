@@ -130,6 +130,7 @@ def _train(data_dir, train_dir, compute_dtype, max_steps):
 
 
 @has_kernels
+@pytest.mark.slow
 def test_checkpoints_of_both_types_are_interchangeable(tmp_path, data_dir):
     """A run of each type is resumed with the other; two equal runs are equal bit for bit."""
     ends = []

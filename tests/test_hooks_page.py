@@ -11,6 +11,7 @@ from cifar10.config import FAST
 from cifar10.runs import checkpoint
 from tests.helpers import pages
 
+pytestmark = pytest.mark.slow
 PRINT, KEEP_BEST, PATIENCE, STOP = [item.text for item in pages.items('hooks.md') if item.is_python]
 (CLASS,) = re.findall(r'(?s)\n(class .*?\n)\n\n(?=machine)', KEEP_BEST)
 

@@ -62,7 +62,10 @@ def _logged_steps(capsys):
     return [int(step) for step in messages.log_steps(capsys.readouterr().out)]
 
 
-CASES = [(CLASSIC, 1, {}), (FAST, 2, {'variable_strategy': 'first_device'})]
+CASES = [
+    (CLASSIC, 1, {}),
+    pytest.param(FAST, 2, {'variable_strategy': 'first_device'}, marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.parametrize('hparams, num_devices, placement', CASES)
@@ -83,6 +86,7 @@ def test_five_stops(tmp_path, data_dir, capsys, hparams, num_devices, placement)
     assert {step: stopped_precisions[step] for step in precisions} == precisions
 
 
+@pytest.mark.slow
 def test_repeated_steps_are_shown_once(tmp_path, data_dir, capsys):
     """As after a kill: the last checkpoint is older than the last log line, or missing."""
     _train(data_dir, tmp_path / 'whole', SETTINGS)

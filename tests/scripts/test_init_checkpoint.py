@@ -10,6 +10,7 @@ import tensorflow.compat.v1 as tf
 from cifar10.data import conversion
 from tests.helpers import data_sets, faults, pictures, programs
 
+pytestmark = pytest.mark.slow
 AVERAGE = '/ExponentialMovingAverage'
 HIDDEN_LAYERS = ['conv1', 'conv2', 'local3', 'local4']
 FLAGS = ['--batch_size=8', '--eval_every=0', '--recipe=fast', '--epochs=100']
@@ -96,7 +97,6 @@ def test_the_same_classes_in_two_towers(top, tmp_path):
     assert_initial_values(tmp_path / 'run', top, new=())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize('num_ps, mode', [(0, 'allreduce'), (1, 'sync'), (1, 'average')])
 def test_a_cluster(top, tmp_path, num_ps, mode):
     more = [f'--data_dir={top}/three', f'--train_dir={tmp_path}/run', f'--mode={mode}']
