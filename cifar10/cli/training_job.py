@@ -21,13 +21,9 @@ FLAGS = flags.FLAGS
 
 
 def job_from_flags(num_devices=1, variable_strategy=None, **cluster_fields):
-    """Prepare the data set; return the Job of the flags and arguments.
+    """Prepare the data set; return the Job of the flags and arguments, see training.create_job.
 
-    Args:
-      num_devices: number of devices, one per tower.
-      variable_strategy: one of config.VARIABLE_STRATEGIES; None
-        means first_device with a GPU, else cpu.
-      cluster_fields: fields of the Job that depend on the cluster.
+    `variable_strategy` None means first_device with a GPU, else cpu.
 
     Raises:
       UserError: flags contradict each other, or the data set is missing or malformed.
@@ -68,13 +64,7 @@ def find_devices(num_devices):
 def start_run(job, mode=None, cluster_line=None):
     """Yield the Run of a Job in --train_dir; print its notes and, if steps are left, the plan.
 
-    Args:
-      job: a Job.
-      mode: the mode of a cluster, or None.
-      cluster_line: see print_plan.
-
-    Raises:
-      UserError: see run.open_run.
+    `mode` and `cluster_line` are those of a cluster. The UserErrors are those of run.open_run.
     """
     # With --fresh, before the old run is moved aside, because the path can be wrong.
     weights = _initial_weights(job) if FLAGS.init_checkpoint and FLAGS.fresh else None
