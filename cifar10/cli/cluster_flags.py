@@ -93,11 +93,7 @@ def cluster_from_flags():
 
 
 def strategy_from_flags(cluster):
-    """Return the Strategy for a Cluster.
-
-    Raises:
-      UserError: flags contradict each other.
-    """
+    """Return the Strategy for a Cluster; raise UserError if flags contradict each other."""
     mode = FLAGS.mode or ('sync' if cluster.ps_hosts else 'allreduce')
     if mode == 'allreduce' and cluster.ps_hosts:
         raise UserError(
