@@ -72,7 +72,8 @@ def define(default_dataset='cifar10'):
     define_path(
         'data_dir',
         dataset.DATA_DIR,
-        f'Directory of a data set, or the parent of {dataset.CIFAR10_DIRECTORY}. Default with another --dataset: another one.',
+        f'Directory of a data set, or the parent of {dataset.CIFAR10_DIRECTORY}. Default with --dataset=cifar100: '
+        f'{dataset.DATA_DIRS["cifar100"]}, with --dataset=synthetic: {dataset.DATA_DIRS["synthetic"]}.',
         lambda path: directories.check_no_file(
             path, 'give the directory of a data set, as `cifar10_dataset.py convert` makes it'
         ),
@@ -88,7 +89,8 @@ def data_dir(dataset_name):
 
 def check_classes_of_run(directory):
     """Raise UserError, before a download of CIFAR-10, if a run was trained on other classes."""
-    if FLAGS.dataset == 'cifar10' and not dataset.is_present(data_dir('cifar10')):
+    is_default = FLAGS.dataset == 'cifar10' and FLAGS['data_dir'].using_default_value
+    if is_default and not dataset.is_present(data_dir('cifar10')):
         run_record.check_classes(directory, dataset.CLASS_NAMES)
 
 

@@ -154,7 +154,7 @@ def _find_splits(images_dir):
 def _list_test_files(test_dir, class_names, hidden):
     """Return the paths of the test files by class name; some classes may have none."""
     folders = _list_folders(test_dir)
-    for name in folders.keys() - set(class_names):
+    for name in sorted(folders.keys() - set(class_names)):
         raise UserError(
             f'{folders[name][0]} is not a class of the training images: '
             'rename it, or add the class to the training images'

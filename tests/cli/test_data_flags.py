@@ -94,3 +94,11 @@ def test_an_archive_as_the_data_dir(tmp_path, name):
         )
         assert (status, stderr) == (0, '')
         assert stdout.endswith(f' in {tmp_path}/{published.directory}\n')
+
+
+def test_a_run_whose_data_are_still_in_their_archive(tmp_path):
+    """A given --data_dir decides, not its binary files."""
+    _write_run(tmp_path / 'run', 'cifar100')
+    args = [f'--train_dir={tmp_path}/run', f'--data_dir={tmp_path}/new']
+    status, _, stderr = programs.call('cifar10_train', *args)
+    assert (status, stderr) == (1, 'cifar10_train.py: error: it would be made\n')
