@@ -13,7 +13,7 @@ from tests.helpers import programs
 
 FIGURES = os.path.join(programs.ROOT, 'docs', 'figures')
 NAMES = (
-    'data_flow distributed_modes first_run graph_and_session network partition recipes step_timeline'
+    'data_flow data_flow_zh distributed_modes first_run graph_and_session network partition recipes step_timeline'
 ).split()
 
 

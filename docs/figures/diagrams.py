@@ -3,6 +3,7 @@
 import os
 
 from matplotlib import figure, patches
+from matplotlib.text import Text
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WIDTH = 900  # of each figure, in pixels; font sizes are in pixels too
@@ -108,6 +109,47 @@ def data_flow():
     box(axes, (355, 435, 140, 32), PYTHON, 'TensorBoard')
     legend(axes, 476, [DISK, INPUT, NETWORK, PYTHON])
     return axes.figure
+
+
+CHINESE = {  # the words of data_flow
+    'files': '文件',
+    'shuffle queue': '乱序队列',
+    'examples': '单张图片',
+    'distortions': '随机变换',
+    'crop, flip, contrast': '裁剪、翻转、对比度',
+    'prefetch queue': '预取队列',
+    'batches': '整批图片',
+    'queue runners': 'QueueRunner',
+    'threads: fill the queues': '线程：填充队列',
+    'tower_0 on GPU 0': '塔 tower_0：GPU 0',
+    'tower_1 on GPU 1': '塔 tower_1：GPU 1',
+    'tower_2 …': '塔 tower_2 ……',
+    'gradients': '梯度',
+    'waits for all towers': '等所有的塔',
+    'update': '更新',
+    'variables': '变量',
+    'shared by all towers': '所有的塔共享',
+    'weights to all': '权重送到各塔',
+    'moving averages': '滑动平均',
+    'of the variables': '各变量的平均值',
+    'saver': 'Saver（保存）',
+    'in a hook': '在钩子里',
+    'checkpoints': '检查点',
+    'event files': '事件文件',
+    'from the towers: images, losses': '来自各塔：图片、损失',
+    'summary writer': '写汇总',
+    'graph: input, on the CPU': '图：输入（CPU）',
+    'graph: network and update': '图：网络和更新',
+    'Python: threads, other programs': 'Python：线程、其他程序',
+}
+
+
+def data_flow_zh():
+    """Draw data_flow with Chinese words."""
+    drawing = data_flow()
+    for label in drawing.findobj(Text):
+        label.set_text(CHINESE.get(label.get_text(), label.get_text()))
+    return drawing
 
 
 def network():

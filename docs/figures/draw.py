@@ -12,12 +12,14 @@ import os
 import re
 import statistics
 import sys
+import warnings
 
 from diagrams import (
     GREY,
     HERE,
     WIDTH,
     data_flow,
+    data_flow_zh,
     distributed_modes,
     first_run,
     graph_and_session,
@@ -133,6 +135,7 @@ def recipes():
 
 FIGURES = (
     data_flow,
+    data_flow_zh,
     network,
     graph_and_session,
     step_timeline,
@@ -154,6 +157,8 @@ def checksum(name):
 def svg(drawing, description):
     """Return a figure as SVG, in pixels and with generic fonts; the description is metadata."""
     opened = io.StringIO()
+    # The font of the viewer has the Chinese characters that matplotlib's lacks.
+    warnings.filterwarnings('ignore', 'Glyph ')
     with matplotlib.rc_context(STYLE):
         drawing.savefig(
             opened,
@@ -173,7 +178,7 @@ def main(directory=HERE):
     for draw in FIGURES:
         with matplotlib.rc_context(STYLE):
             content = svg(draw(), checksum(draw.__name__))
-        with open(os.path.join(directory, draw.__name__ + '.svg'), 'w') as opened:
+        with open(os.path.join(directory, draw.__name__ + '.svg'), 'w', encoding='utf-8') as opened:
             opened.write(content)
 
 
