@@ -12,7 +12,7 @@ import tensorflow.compat.v1 as tf
 from cifar10 import network
 from cifar10.system import machine
 
-# Jordan et al. use 5. On held-out images 3 are as good (docs/recipes.md), and faster.
+# Jordan et al. use 5. On held-out images 3 are as good (docs/measurements.md), and faster.
 _ITERATIONS = 3
 # From Jordan et al. Three iterations map singular values from 0.018 to 1 into about 0.68 to 1.20.
 _COEFFICIENTS = 3.4445, -4.7750, 2.0315

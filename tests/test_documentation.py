@@ -192,14 +192,9 @@ def _make_checkout(directory):
         for source in (directory / name).rglob('*.py'):
             source.write_text(_redirect(source.read_text(), directory))
     (directory / 'bin').mkdir()
-    for name, arguments in [
-        ('python', ''),
-        # pip installs this script, but not into a virtual environment that only sees TensorFlow
-        ('saved_model_cli', '-m tensorflow.python.tools.saved_model_cli'),
-    ]:
-        script = directory / 'bin' / name
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
-        script.chmod(0o755)
+    python = directory / 'bin' / 'python'
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
     data_sets.write(directory / 'cifar10_data', train_records=2)
     synthetic.maybe_write(str(directory / 'cifar10_synthetic'), records_per_file=100)
     (directory / 'my_program.py').write_text(PROGRAM)
@@ -209,7 +204,6 @@ def _make_checkout(directory):
     (directory / 'my_files' / 'batches.meta.txt').write_text('cats\ndogs\n')
     for name in ('cat.jpg', 'holiday.png'):
         pictures.smooth(150, 200).save(str(directory / name))
-    np.save(str(directory / 'images.npy'), np.zeros([2, 32, 32, 3], np.float32))
 
 
 def _is_input(item):

@@ -15,7 +15,7 @@ NAMES = [os.path.basename(path) for path in PATHS]
 _FENCED = re.compile(r'^( *)```(\w*)\n(.*?)^ *```$', re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r'`(python (?:scripts|docs)/[^`]+)`')
 _SHELLS = ('', 'bash', 'sh', 'console')
-_PROGRAMS = r'[\w./-]*python[\w.]*|pip|\.|tensorboard|saved_model_cli|git|trap|ruff|kubectl|sbatch'
+_PROGRAMS = r'[\w./-]*python[\w.]*|pip|\.|tensorboard|git|trap|ruff|kubectl|sbatch'
 
 
 class Item(NamedTuple):
