@@ -45,11 +45,23 @@ def test_the_commands_are_those_of_the_readme():
     assert of_the_book and set(''.join(of_the_book).splitlines()) <= set(known)
 
 
+def test_the_page_for_own_work():
+    """Its programs, commands and numbers of parameters are those of the English pages."""
+    text = _read(os.path.join(ROOT, 'docs', 'zh', 'own_work.md'))
+    english = pages.read('exercises.md') + pages.read('own_images.md')
+    programs = re.findall(r'^```python\n.*?^```$', text, re.M | re.S)
+    assert len(programs) == 4 and all(program in english for program in programs)
+    commands = ''.join(_blocks(text)).splitlines()
+    assert commands and set(commands) <= set(english.splitlines())
+    numbers = re.findall(r'(?<![\d,.])\d{6,7}(?![\d,.])', text)
+    assert len(numbers) >= 6 and set(numbers) <= set(re.findall(r'\d+', english))
+
+
 @pytest.mark.parametrize('path', PATHS, ids=os.path.basename)
 def test_flags(path):
     """Each flag exists, also in the text."""
-    of_tensorboard = {'logdir', 'logdir_spec'}
-    known = set(re.findall(r'^`--(\w+)`', pages.read('flags.md'), re.M)) | of_tensorboard
+    others = {'logdir', 'logdir_spec', 'depth', 'version', 'num_filters'}
+    known = set(re.findall(r'^`--(\w+)`', pages.read('flags.md'), re.M)) | others
     assert set(re.findall(r'(?<!-)--(\w+)', _read(path))) <= known
 
 
