@@ -16,6 +16,7 @@ from cifar10.runs import checkpoint
 from cifar10.runs.run import open_run
 from cifar10.scripts import cifar10_train
 from cifar10.system import machine
+from tests.helpers import changed_networks
 
 BFLOAT16 = dataclasses.replace(CLASSIC, compute_dtype='bfloat16')
 has_kernels = pytest.mark.skipif(
@@ -76,6 +77,14 @@ def test_auto_in_plan_and_network(graph, monkeypatch, tmp_path, data_dir, flags,
     assert any(
         line.endswith(f', products of the hidden layers in {expected.name}') for line in plan
     )
+
+
+@has_kernels
+def test_the_plan_of_a_network_without_casts(tmp_path, data_dir):
+    """The network of the exercises multiplies in float32, whatever compute_dtype is."""
+    path = changed_networks.write(tmp_path, 'residual')
+    job = training.create_job(dataset.read(data_dir), BFLOAT16, network_name=path)
+    assert training_job.print_plan(job, 0)[2].endswith(' products of the hidden layers in float32')
 
 
 def test_auto_without_information_about_the_processor(monkeypatch, tmp_path):

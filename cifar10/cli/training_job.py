@@ -106,8 +106,10 @@ def print_plan(job, first_step, cluster_line=None, weights_line=None):
       weights_line: with --init_checkpoint, the line about the initial weights.
     """
     run_length, hparams, devices = job.run_length, job.hparams, job.resources.devices
-    dtype = machine.compute_dtype(hparams.compute_dtype, machine.is_gpu(devices[0])).name
-    graph = job.network.graph(is_training=True)
+    graph = job.network.graph(device=devices[0], is_training=True)
+    # A network of the user may ignore compute_dtype.
+    types = {output.dtype.name for op in graph.get_operations() for output in op.outputs}
+    dtype = 'bfloat16' if 'bfloat16' in types else 'float32'
     sizes = [v.shape.num_elements() for v in graph.get_collection('trainable_variables')]
     weights = '' if cluster_line else f'; weights on {job.resources.variable_device}'
     last_step, examples_per_step = run_length.last_step, run_length.examples_per_step
