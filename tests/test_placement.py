@@ -13,7 +13,6 @@ from cifar10.cli import training_job
 from cifar10.config import CLASSIC, FAST, RunLength
 from cifar10.network import Network
 from cifar10.system import machine
-from tests.helpers import checkouts, forks, pages
 
 IMAGES = np.random.RandomState(0).randn(8, 24, 24, 3).astype(np.float32)
 LABELS = np.arange(8, dtype=np.int32)
@@ -127,35 +126,3 @@ def test_every_operation_is_on_its_device(graph, strategy, holder):
             kinds.add((op.type, op.device))
     for kind in ('Conv2DBackpropFilter', 'MatMul'):
         assert {(kind, device) for device in devices} <= kinds
-
-
-def test_the_program_with_layers_on_two_devices(tmp_path):
-    """The program of distributed.md, against itself on one device."""
-    (program,) = [item for item in pages.items('distributed.md') if item.is_python]
-    text = (
-        program.text.replace('/tmp/two_devices', str(tmp_path / 'data'))
-        + """
-for op in tf.get_default_graph().get_operations():
-    print(op.type, op.device)
-"""
-    )
-    outputs = []
-    for source in (text, checkouts.replace(text, [(r"'/cpu:0', '/cpu:1'", "'/cpu:0', '/cpu:0'")])):
-        (tmp_path / program.file).write_text(source)
-        process = forks.Process([str(tmp_path / program.file)])
-        stdout, stderr = process.communicate()
-        assert process.returncode == 0, stderr
-        outputs.append(stdout)
-    losses, expected = [
-        [float(loss) for loss in re.findall('loss = (.*)', output)] for output in outputs
-    ]
-    np.testing.assert_allclose(losses, expected, rtol=1e-4)
-    assert len(losses) == 20 and losses[-1] < losses[0] - 0.1
-    for kind, device in [
-        ('Conv2D', 0),
-        ('Conv2DBackpropFilter', 0),
-        ('MatMul', 1),
-        ('SparseSoftmaxCrossEntropyWithLogits', 1),
-    ]:
-        for output, number in zip(outputs, (device, 0)):
-            assert set(re.findall(f'(?m)^{kind} (.*)$', output)) == {f'/device:CPU:{number}'}
