@@ -38,6 +38,7 @@ from tests.helpers.changed_networks import (
     [
         *zip(list(NETWORKS)[1:5], (int(number) for _, number in ROWS)),
         ('residual', page_number('A residual network')),
+        ('batch_norm', page_number("normalization in the book's network")),
         ('dropout', 1068298),
     ],
 )

@@ -50,7 +50,7 @@ def test_the_page_for_own_work():
     text = _read(os.path.join(ROOT, 'docs', 'zh', 'own_work.md'))
     english = pages.read('exercises.md') + pages.read('own_images.md')
     programs = re.findall(r'^```python\n.*?^```$', text, re.M | re.S)
-    assert len(programs) == 4 and all(program in english for program in programs)
+    assert len(programs) == 5 and all(program in english for program in programs)
     commands = ''.join(_blocks(text)).splitlines()
     assert commands and set(commands) <= set(english.splitlines())
     numbers = re.findall(r'(?<![\d,.])\d{6,7}(?![\d,.])', text)

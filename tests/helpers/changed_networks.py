@@ -9,9 +9,9 @@ from cifar10.runs import checkpoint
 from tests.helpers import checkouts, pages
 
 PAGE = pages.read('exercises.md')
-NUM_FILTERS, DROPOUT, LOSS, DEVICES, RESIDUAL, ADAM, COSINE, PADDING = [
+NUM_FILTERS, DROPOUT, LOSS, DEVICES, RESIDUAL, BATCH_NORM, ADAM, COSINE, PADDING = [
     item.text for item in pages.items('exercises.md') if item.is_python
-][:8]
+][:9]
 ROWS = re.findall(r'^\| [^|]+ \| (`.*`) \| (\d+) \|$', PAGE, re.MULTILINE)
 MODEL = checkouts.read_module('model.py')
 AVERAGE = '/ExponentialMovingAverage'
@@ -53,6 +53,21 @@ def _on_two_devices():
     return MODEL.replace(found.group(), DEVICES.replace('gpu', 'cpu') + layers)
 
 
+def _with_batch_norm():
+    """Return MODEL with batch normalization in its convolutional layers."""
+    (function,) = re.findall(r'def batch_norm\((?:.*\n)+?\n\n(?=def)', RESIDUAL)
+    source = checkouts.replace(
+        MODEL,
+        [
+            (r'@cpu_kernels.per_image.*\n', ''),
+            (r'        activations = tf.nn.relu\(tf.nn.bias_add.*\n', BATCH_NORM),
+            (r'(?=def _conv_layer)', function),
+        ],
+    )
+    calls = r'(_convolutional_layers\(images, hparams|_conv_layer\(.*dtype)\)'
+    return re.sub(calls, r'\1, is_training)', source)
+
+
 NETWORKS = {
     'residual': RESIDUAL,
     'fewer_filters': _change_row(ROWS[0][0]),
@@ -62,6 +77,7 @@ NETWORKS = {
     'dropout': checkouts.replace(MODEL, [(r"(?<=\n)(?=    with .*'softmax_linear')", DROPOUT)]),
     'another_loss': checkouts.replace(MODEL, [(r'def loss\((.*\n)*', LOSS)]),
     'two_devices': _on_two_devices(),
+    'batch_norm': _with_batch_norm(),
 }
 
 
