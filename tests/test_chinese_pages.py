@@ -48,7 +48,7 @@ def test_the_commands_are_those_of_the_readme():
 def test_the_page_for_own_work():
     """Its programs, commands and numbers of parameters are those of the English pages."""
     text = _read(os.path.join(ROOT, 'docs', 'zh', 'own_work.md'))
-    english = pages.read('exercises.md') + pages.read('own_images.md')
+    english = ''.join(map(pages.read, ['exercises.md', 'own_images.md', 'fine_tuning.md']))
     programs = re.findall(r'^```python\n.*?^```$', text, re.M | re.S)
     assert len(programs) == 5 and all(program in english for program in programs)
     commands = ''.join(_blocks(text)).splitlines()
