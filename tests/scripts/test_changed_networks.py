@@ -225,7 +225,7 @@ def test_another_loss(tmp_path, data_dir):
     """The evaluation reports the cross entropy, and the weight decay."""
     always = ['--network=' + write(tmp_path, 'another_loss')]
     output = _follow(tmp_path, data_dir, _call, always=always)
-    (wanted,) = re.findall(r'The first loss is (\d\.\d\d) instead', PAGE)
+    (wanted,) = re.findall(r'The first loss is about (\d\.\d\d) instead', PAGE)
     assert float(messages.log_lines(output)[0][1]) == pytest.approx(float(wanted), abs=0.015)
 
 
