@@ -60,7 +60,7 @@ def test_the_page_for_own_work():
 @pytest.mark.parametrize('path', PATHS, ids=os.path.basename)
 def test_flags(path):
     """Each flag exists, also in the text."""
-    others = {'logdir', 'logdir_spec', 'depth', 'version', 'num_filters'}
+    others = {'logdir', 'logdir_spec', 'depth', 'version', 'num_filters'}  # not in flags.md
     known = set(re.findall(r'^`--(\w+)`', pages.read('flags.md'), re.M)) | others
     assert set(re.findall(r'(?<!-)--(\w+)', _read(path))) <= known
 

@@ -38,7 +38,8 @@ def _check_outputs(outputs):
     )
     assert difference < 1e-4 * largest
     losses = re.findall(r'step \d+, loss = ([\d.]+)\n', training)
-    assert len(losses) == 10 and float(losses[-1]) < float(losses[0])
+    # The weight decay alone lowers the loss by about 0.7.
+    assert len(losses) == 10 and float(losses[-1]) < float(losses[0]) - 0.4
     # With the small batches of the test, some runs have not learned to tell the classes apart yet.
     found = re.search(r'precision @ 1 = ([\d.]+) \((\d+) of 2000', evaluated)
     assert abs(float(found.group(1)) - int(found.group(2)) / 2000) < 0.00051
